@@ -1,0 +1,52 @@
+# Every target sets up what it needs in .venv first; nothing has to be installed by hand.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test lint bench docs clean
+
+help:
+	@echo "make demo    set up, then diagnose the embedded stream (a table and demo/diagnosis.png)"
+	@echo "make test    set up, then lint, type-check and run all tests"
+	@echo "make lint    ruff and mypy --strict"
+	@echo "make bench   speed and scaling, as tables of ratios (a few minutes, wants a quiet machine)"
+	@echo "make docs    build the documentation into site/"
+	@echo "make clean   remove .venv and everything built"
+
+demo: $(VENV)/.base
+	$(BIN)/pres diagnose synthetic --png demo/diagnosis.png
+
+test: lint
+	$(BIN)/pytest -n 2
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) site demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "pres needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.base: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.base
+	$(PIP) install --constraint constraints.txt --editable '.[docs]'
+	@touch $@

@@ -1,0 +1,9 @@
+"""Train memory-based dynamic graph neural networks on event streams, at large temporal batches."""
+
+from pres.errors import Notice, PresError
+from pres.events import EventStream
+from pres.io import read
+
+__version__ = "0.1.0"
+
+__all__ = ["EventStream", "Notice", "PresError", "read"]

@@ -1,0 +1,96 @@
+"""The two-way mapping between the user's node ids and dense ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from pres.errors import UnknownIdError
+
+
+@dataclass(frozen=True, eq=False)
+class IdMap:
+    """The user's ids of the nodes ``0 … num_nodes - 1``.
+
+    In a shared id space ``dst_values`` is None and node ``k`` is ``src_values[k]``.
+    In a bipartite one sources come first: node ``len(src_values) + k`` is ``dst_values[k]``.
+    """
+
+    src_values: pl.Series
+    dst_values: pl.Series | None = None
+
+    @classmethod
+    def dense(cls, num_nodes: int, num_src: int | None = None) -> IdMap:
+        """Return the map of a stream whose ids were dense already (each side counted from 0)."""
+        if num_src is None:
+            return cls(_counting(num_nodes))
+        return cls(_counting(num_src), _counting(num_nodes - num_src))
+
+    @classmethod
+    def of(cls, src: pl.Series, dst: pl.Series, bipartite: bool) -> IdMap:
+        """Return the map of the ids found in two columns; dense ids follow the order of the values."""
+        if bipartite:
+            return cls(src.unique().sort(), dst.unique().sort())
+        return cls(pl.concat([src, dst.cast(src.dtype)]).unique().sort())
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes on both sides."""
+        return len(self.src_values) + (0 if self.dst_values is None else len(self.dst_values))
+
+    @property
+    def num_src(self) -> int | None:
+        """Number of sources in a bipartite space, None in a shared one."""
+        return None if self.dst_values is None else len(self.src_values)
+
+    def encode_src(self, values: Any) -> Tensor:
+        """Return the nodes `[n]` of source ids; unknown ones are an error that names them."""
+        return _encode(values, self.src_values, "source")
+
+    def encode_dst(self, values: Any) -> Tensor:
+        """Return the nodes `[n]` of destination ids; unknown ones are an error that names them."""
+        if self.dst_values is None:
+            return _encode(values, self.src_values, "destination")
+        return _encode(values, self.dst_values, "destination") + len(self.src_values)
+
+    def decode(self, nodes: Tensor) -> pl.Series:
+        """Return the user's ids of nodes `[n]` that lie on one side (all sources or all destinations)."""
+        index = nodes.cpu().numpy()
+        if self.dst_values is None:
+            return self.src_values.gather(index)
+        on_dst = nodes >= len(self.src_values)
+        if not bool(on_dst.any()):
+            return self.src_values.gather(index)
+        if bool(on_dst.all()):
+            return self.dst_values.gather(index - len(self.src_values))
+        raise ValueError("the nodes lie on both sides of a bipartite stream: decode each side on its own")
+
+
+def _counting(count: int) -> pl.Series:
+    return pl.int_range(count, dtype=pl.Int64, eager=True).alias("id")
+
+
+def _encode(values: Any, known: pl.Series, side: str) -> Tensor:
+    wanted = values if isinstance(values, pl.Series) else pl.Series("id", values)
+    same_kind = wanted.dtype.is_integer() == known.dtype.is_integer()
+    if not same_kind and len(wanted):
+        raise UnknownIdError(
+            f"{side} ids are {known.dtype}, but {wanted[0]!r} ({wanted.dtype}) was asked for. "
+            "Give ids of the type the stream was read with."
+        )
+    table = pl.DataFrame({"id": known, "node": _counting(len(known))})
+    nodes = (
+        pl.DataFrame({"id": wanted.cast(known.dtype, strict=False)})
+        .join(table, on="id", how="left", maintain_order="left")
+        .get_column("node")
+    )
+    if nodes.null_count():
+        missing = wanted.filter(nodes.is_null()).unique(maintain_order=True)
+        shown = ", ".join(repr(value) for value in missing.head(3).to_list())
+        more = f" and {len(missing) - 3:,} more" if len(missing) > 3 else ""
+        raise UnknownIdError(f"{side} id {shown}{more} never occurs in the stream.")
+    return torch.from_numpy(nodes.to_numpy(writable=True))

@@ -1,0 +1,5 @@
+"""From anything tabular to an `EventStream`."""
+
+from pres.io.read import read
+
+__all__ = ["read"]

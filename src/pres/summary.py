@@ -1,0 +1,120 @@
+"""What a person wants to know of a stream: its statistics and its description."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pres.events import EventStream
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Statistics of one stream; times are in the stream's own unit."""
+
+    events: int
+    nodes: int
+    active_src: int  # distinct nodes that occur as source
+    active_dst: int
+    edge_features: int
+    categorical_features: int
+    node_features: int
+    first_t: float | int
+    last_t: float | int
+    distinct_t: int
+    most_events_at_one_t: int
+    self_loops: int
+    distinct_pairs: int  # distinct (src, dst)
+    repeated_share: float  # share of events whose (src, dst) occurred before
+    most_events_of_a_node: int
+    mean_gap: float  # mean time between consecutive events of a node
+    positives: int | None  # events with a non-zero label; None without labels
+
+
+def summarise(events: EventStream) -> Summary:
+    """Return the statistics of ``events`` in O(n log n)."""
+    n = len(events)
+    pairs = pair_keys(events.src, events.dst, events.num_nodes)
+    distinct_pairs = len(torch.unique(pairs)) if n else 0
+    _, run_lengths = torch.unique_consecutive(events.t, return_counts=True)
+    loops = events.src == events.dst
+    degree = torch.bincount(events.src, minlength=events.num_nodes)
+    degree += torch.bincount(events.dst[~loops], minlength=events.num_nodes)
+    gaps = gaps_between_events_of_a_node(events)
+    return Summary(
+        events=n,
+        nodes=events.num_nodes,
+        active_src=len(torch.unique(events.src)),
+        active_dst=len(torch.unique(events.dst)),
+        edge_features=0 if events.x is None else events.x.shape[1],
+        categorical_features=0 if events.categories is None else events.categories.shape[1],
+        node_features=0 if events.node_x is None else events.node_x.shape[1],
+        first_t=events.t[0].item() if n else 0,
+        last_t=events.t[-1].item() if n else 0,
+        distinct_t=len(run_lengths),
+        most_events_at_one_t=int(run_lengths.max()) if n else 0,
+        self_loops=int(loops.sum()),
+        distinct_pairs=distinct_pairs,
+        repeated_share=1 - distinct_pairs / n if n else 0.0,
+        most_events_of_a_node=int(degree.max()) if n else 0,
+        mean_gap=float(gaps.double().mean()) if len(gaps) else 0.0,
+        positives=None if events.label is None else int((events.label != 0).sum()),
+    )
+
+
+def pair_keys(src: Tensor, dst: Tensor, num_nodes: int) -> Tensor:
+    """Return one int64 key `[n]` per ordered pair of nodes."""
+    return src.long() * num_nodes + dst.long()
+
+
+def gaps_between_events_of_a_node(events: EventStream) -> Tensor:
+    """Return the times between consecutive events of the same node, all nodes together."""
+    proper = events.src != events.dst  # a self-loop is one event of its node
+    nodes = torch.cat([events.src, events.dst[proper]])
+    times = torch.cat([events.t, events.t[proper]])
+    by_time = torch.argsort(times, stable=True)
+    order = by_time[torch.argsort(nodes[by_time], stable=True)]
+    nodes, times = nodes[order], times[order]
+    return (times[1:] - times[:-1])[nodes[1:] == nodes[:-1]]
+
+
+def describe(events: EventStream) -> str:
+    """Return the few lines that stand for a stream in a terminal."""
+    info, n = events.info, len(events)
+    kind = "directed" if events.directed else "undirected"
+    if events.num_src is not None:
+        kind = f"{events.num_src:,} sources → {events.num_nodes - events.num_src:,} destinations, {kind}"
+    lines = [f"EventStream '{info.title}': {n:,} events, {events.num_nodes:,} nodes ({kind})"]
+    if n:
+        unit = {None: "", "s": " s", "h": " h"}.get(info.time_unit, f" {info.time_unit}")
+        span = events.span_seconds
+        lines.append(
+            f"  t         {events.t[0].item():,} … {events.t[-1].item():,}{unit}"
+            + (f", spanning {human_duration(span)}" if span is not None else "")
+        )
+    lines.append(f"  features  {_features(events)}")
+    lines.append(f"  labels    {'none' if events.label is None else 'one per event'}")
+    if events.offset:
+        lines.append(f"  events    {events.offset:,} … {events.offset + n - 1:,} of the whole stream")
+    return "\n".join(lines)
+
+
+def _features(events: EventStream) -> str:
+    parts = []
+    if events.x is not None:
+        parts.append(f"{events.x.shape[1]} per event")
+    for name, levels in zip(events.info.category_names, events.num_categories, strict=True):
+        parts.append(f"'{name}' ({levels:,} categories)")
+    if events.node_x is not None:
+        parts.append(f"{events.node_x.shape[1]} per node")
+    return ", ".join(parts) or "none"
+
+
+def human_duration(seconds: float) -> str:
+    """Return a duration in the largest unit that fits, e.g. ``31.0 days``."""
+    for size, unit in ((86400 * 365.25, "years"), (86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.3g} seconds"
