@@ -1,0 +1,73 @@
+"""Which nodes take part in which events: the one ordering that index, pending sets and levels share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from pres.errors import IndexOverflowError
+
+
+class Incidences(NamedTuple):
+    """One entry per (node, event) it takes part in, sorted by node and then by event.
+
+    A self-loop is one entry. ``keys = node * n + event`` are strictly increasing.
+    """
+
+    keys: Tensor  # [m] int64
+    nodes: Tensor  # [m] int64
+    events: Tensor  # [m] int64
+
+
+def incidences(src: Tensor, dst: Tensor, num_nodes: int, direction: str = "both") -> Incidences:
+    """Return the entries of events; directions ``"out"`` and ``"in"`` keep only sources or destinations."""
+    n = len(src)
+    check_key_range(num_nodes, n)
+    event = torch.arange(n, device=src.device)
+    if direction == "out":
+        keys = src.long() * n + event
+    elif direction == "in":
+        keys = dst.long() * n + event
+    else:
+        proper = src != dst
+        keys = torch.cat([src.long() * n + event, dst[proper].long() * n + event[proper]])
+    keys = sorted_keys(keys)
+    nodes = torch.div(keys, max(n, 1), rounding_mode="floor")
+    return Incidences(keys, nodes, keys - nodes * n)
+
+
+def check_key_range(num_nodes: int, num_events: int) -> None:
+    """Raise unless every key ``node * num_events + event`` fits into 64 bits."""
+    if num_nodes * num_events > torch.iinfo(torch.int64).max:
+        raise IndexOverflowError(
+            f"{num_nodes:,} nodes x {num_events:,} events exceed 64-bit keys. Cut the stream into parts."
+        )
+
+
+def sorted_keys(keys: Tensor) -> Tensor:
+    """Return int64 keys in increasing order; the given tensor may be overwritten."""
+    if keys.device.type == "cpu":  # NumPy's vectorised sort is several times faster than torch's
+        keys.numpy().sort()
+        return keys
+    return torch.sort(keys).values
+
+
+def run_starts(changed: Tensor) -> Tensor:
+    """Return, for each position, where its run starts; ``changed`` `[m]` is True at the first of each run."""
+    starts = changed.nonzero().squeeze(1)
+    return starts[changed.cumsum(0) - 1]
+
+
+def first_of_equal(t: Tensor) -> Tensor:
+    """Return, for each of the sorted times `[n]`, the position of the first one equal to it."""
+    changed = torch.ones(len(t), dtype=torch.bool, device=t.device)
+    changed[1:] = t[1:] != t[:-1]
+    return run_starts(changed)
+
+
+def distinct(values: Tensor) -> Tensor:
+    """Return the distinct values in increasing order."""
+    found: Tensor = torch.unique(values)
+    return found

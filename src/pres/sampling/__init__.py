@@ -1,0 +1,20 @@
+"""Temporal neighbours, negatives, temporal batches, pending sets and levels."""
+
+from pres.sampling.batches import TemporalBatches, prefetch
+from pres.sampling.index import Neighbours, TemporalIndex
+from pres.sampling.levels import levels
+from pres.sampling.negatives import Negatives, NegativeSampler
+from pres.sampling.pending import PendingLoad, PendingProfile, pending_sets
+
+__all__ = [
+    "NegativeSampler",
+    "Negatives",
+    "Neighbours",
+    "PendingLoad",
+    "PendingProfile",
+    "TemporalBatches",
+    "TemporalIndex",
+    "levels",
+    "pending_sets",
+    "prefetch",
+]

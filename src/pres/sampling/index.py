@@ -1,0 +1,164 @@
+"""The temporal index: the neighbours of any node before any time, by index arithmetic alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from pres.errors import OptionError, check_choice
+from pres.events import EventStream
+from pres.incidence import first_of_equal, incidences
+from pres.sampling.counter_random import below, uniform
+
+Visibility = Literal["fresh", "batch"]
+Strategy = Literal["recent", "uniform"]
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Up to ``k`` neighbours for each of ``q`` queries, the most recent first.
+
+    Where ``mask`` is False there was no such neighbour, and the other fields are 0.
+    """
+
+    nodes: Tensor  # [q, k] int64, the other endpoint
+    events: Tensor  # [q, k] int64, the event that made it a neighbour
+    t: Tensor  # [q, k], the time of that event
+    mask: Tensor  # [q, k] bool
+
+    def __len__(self) -> int:
+        return len(self.mask)
+
+
+class TemporalIndex:
+    """Every node's events in time order, ready for queries "the neighbours of v before event c".
+
+    A query is a node and a *cutoff*: the position in the stream of the first event it must not see.
+    `cutoffs` gives it for the events of a batch, `cutoff_at` for any time; under both no query
+    sees an event at or after its own time.
+
+    Args:
+        events: The whole stream (not a slice, so that positions are those of its events).
+        direction: Whose events make a neighbour: ``"both"`` endpoints', ``"out"`` only the source sees
+            the destination, ``"in"`` only the destination sees the source. By default ``"out"`` for
+            a directed stream, otherwise ``"both"``.
+    """
+
+    def __init__(self, events: EventStream, direction: Literal["both", "out", "in"] | None = None) -> None:
+        if events.offset:
+            raise OptionError("a TemporalIndex is built from the whole stream, not from a slice of it.")
+        self.direction = direction or ("out" if events.directed else "both")
+        check_choice("direction", self.direction, ("both", "out", "in"))
+        self.num_events, self.num_nodes = len(events), events.num_nodes
+        entries = incidences(events.src, events.dst, events.num_nodes, self.direction)
+        self._t = events.t
+        self._first_of_equal = first_of_equal(events.t)
+        self._keys = entries.keys
+        nodes = torch.arange(self.num_nodes + 1, device=events.src.device)
+        self._start = torch.searchsorted(self._keys, nodes * self.num_events)  # [num_nodes + 1]
+        other = events.src[entries.events] + events.dst[entries.events] - entries.nodes
+        # One entry of zeros follows, for slots without a neighbour to point at.
+        self._neighbour = torch.cat([other, other.new_zeros(1)])
+        self._event = torch.cat([entries.events, entries.events.new_zeros(1)])
+        self._time = torch.cat([events.t[entries.events], events.t.new_zeros(1)])
+        self._nothing = len(self._keys)
+
+    def cutoffs(self, batch: EventStream, visibility: Visibility = "fresh") -> Tensor:
+        """Return the cutoff `[b]` of each event of a batch (a slice of the indexed stream).
+
+        ``"fresh"`` shows everything strictly before the event's time, ``"batch"`` of that only what lies in
+        earlier batches.
+        """
+        check_choice("visibility", visibility, ("fresh", "batch"))
+        fresh = self._first_of_equal[batch.offset : batch.offset + len(batch)]
+        return fresh if visibility == "fresh" else fresh.clamp(max=batch.offset)
+
+    def cutoff_at(self, t: Tensor) -> Tensor:
+        """Return the cutoffs of queries at times ``t``: everything strictly earlier is visible."""
+        if self._t.is_floating_point():
+            t = t.double()
+        elif t.is_floating_point():
+            t = t.ceil().long()  # an integer is below t exactly if it is below the next integer
+        return torch.searchsorted(self._t, t)
+
+    def counts(self, nodes: Tensor, cutoffs: Tensor) -> Tensor:
+        """Return how many events `[q]` of each node lie before its cutoff."""
+        return self._end(nodes, cutoffs) - self._start[nodes]
+
+    def recent(self, nodes: Tensor, cutoffs: Tensor, k: int) -> Neighbours:
+        """Return the ``k`` most recent neighbours of each node before its cutoff."""
+        _check_k(k)
+        back = torch.arange(1, k + 1, device=nodes.device)
+        slots = self._end(nodes, cutoffs).unsqueeze(1) - back
+        return self._gather(slots, slots >= self._start[nodes].unsqueeze(1))
+
+    def uniform(self, nodes: Tensor, cutoffs: Tensor, k: int, seed: int = 0) -> Neighbours:
+        """Return ``k`` neighbours drawn from all before the cutoff without replacement, or all if fewer.
+
+        The draw is a function of seed, node and cutoff.
+        """
+        _check_k(k)
+        first = self._start[nodes]
+        available = self._end(nodes, cutoffs) - first
+        ranks = _subsets(available, k, seed, nodes, cutoffs).sort(dim=1, descending=True).values
+        mask = ranks < available.unsqueeze(1)
+        if k > 1:  # the ranks beyond what is available sorted to the front: move them to the back
+            order = mask.to(torch.int8).argsort(dim=1, descending=True, stable=True)
+            ranks, mask = ranks.gather(1, order), mask.gather(1, order)
+        return self._gather(first.unsqueeze(1) + ranks, mask)
+
+    def hops(
+        self, nodes: Tensor, cutoffs: Tensor, ks: Sequence[int], strategy: Strategy = "recent", seed: int = 0
+    ) -> list[Neighbours]:
+        """Return the neighbours at each hop; row ``i * k + j`` of one is about slot ``(i, j)`` of the last.
+
+        A neighbour is asked for its own neighbours strictly before the event that made it one.
+        """
+        check_choice("strategy", strategy, ("recent", "uniform"))
+        found: list[Neighbours] = []
+        for hop, k in enumerate(ks):
+            if strategy == "recent":
+                neighbours = self.recent(nodes, cutoffs, k)
+            else:
+                neighbours = self.uniform(nodes, cutoffs, k, seed + hop)
+            found.append(neighbours)
+            nodes = neighbours.nodes.flatten()
+            # An empty slot points at event 0, before which there is nothing.
+            cutoffs = self._first_of_equal[neighbours.events.flatten()]
+        return found
+
+    def _end(self, nodes: Tensor, cutoffs: Tensor) -> Tensor:
+        return torch.searchsorted(self._keys, nodes * self.num_events + cutoffs)
+
+    def _gather(self, slots: Tensor, mask: Tensor) -> Neighbours:
+        flat = slots.masked_fill_(~mask, self._nothing).flatten()
+        nodes, events, t = (
+            values.index_select(0, flat).view_as(slots)
+            for values in (self._neighbour, self._event, self._time)
+        )
+        return Neighbours(nodes, events, t, mask)
+
+
+def _check_k(k: int) -> None:
+    if k < 1:
+        raise OptionError(f"k={k}: ask for at least one neighbour.")
+
+
+def _subsets(available: Tensor, k: int, seed: int, *names: Tensor) -> Tensor:
+    """Return ``k`` distinct ranks `[q, k]` below ``max(available, k)``, every subset equally likely.
+
+    Floyd's algorithm, all queries at once: the i-th draw is from 0 … top, and top itself is taken
+    when the draw was there already.
+    """
+    size = available.clamp(min=k)
+    chosen = torch.full((len(available), k), -1, device=available.device)
+    for i in range(k):
+        top = size - k + i
+        drawn = below(top + 1, uniform(seed, *names, torch.tensor(i, device=top.device)))
+        taken = (chosen[:, :i] == drawn.unsqueeze(1)).any(dim=1)
+        chosen[:, i] = torch.where(taken, top, drawn)
+    return chosen

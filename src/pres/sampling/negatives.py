@@ -1,0 +1,167 @@
+"""Negative destinations: uniform over what is allowed, exactly, without rejection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from pres.errors import NoNegativeError, OptionError, check_choice
+from pres.events import EventStream
+from pres.incidence import check_key_range, distinct, first_of_equal, sorted_keys
+from pres.sampling.counter_random import below, uniform
+
+NegativeStrategy = Literal["random", "historical", "inductive"]
+
+
+@dataclass(frozen=True, eq=False)
+class Negatives:
+    """Negative destinations of the events of a batch."""
+
+    nodes: Tensor  # [b, count] int64
+    fallback: Tensor  # [b, count] bool: drawn from the pool, because the source's history had none left
+
+
+class NegativeSampler:
+    """Draws, for each event of a batch, destinations that its source does not meet in that batch.
+
+    ``"random"`` draws from the pool. ``"historical"`` draws from the distinct destinations the source met
+    before the batch (and before the event's time), ``"inductive"`` from those of them it met first
+    after training; where none is left they fall back on the pool, and say so.
+
+    Draws are with replacement, and a function of seed, event and column alone: the same for any order
+    of batches and after any restart. Pairs count in both directions unless the stream is directed.
+
+    Args:
+        events: The whole stream.
+        strategy: One of the three above.
+        pool: Candidate nodes of ``"random"``: ``"destinations"`` (every node that is a destination anywhere
+            in the stream), ``"train"`` (only in the first ``train_end`` events), ``"nodes"`` (all), or
+            a tensor of nodes.
+        train_end: Number of training events; needed by ``"inductive"`` and by the pool ``"train"``.
+    """
+
+    def __init__(
+        self,
+        events: EventStream,
+        strategy: NegativeStrategy = "random",
+        *,
+        pool: Literal["destinations", "train", "nodes"] | Tensor = "destinations",
+        train_end: int | None = None,
+    ) -> None:
+        check_choice("strategy", strategy, ("random", "historical", "inductive"))
+        if events.offset:
+            raise OptionError("a NegativeSampler is made from the whole stream, not from a slice of it.")
+        if train_end is None and (strategy == "inductive" or (isinstance(pool, str) and pool == "train")):
+            raise OptionError("say with train_end= how many events are training events.")
+        self.strategy = strategy
+        self.pool = _pool(events, pool, train_end)
+        self._directed = events.directed
+        self._num_nodes = events.num_nodes
+        check_key_range(events.num_nodes, max(len(self.pool), events.num_nodes))
+        self._history = None if strategy == "random" else _History(events)
+        self._train_end = train_end if strategy == "inductive" and train_end is not None else 0
+
+    def sample(self, batch: EventStream, count: int = 1, seed: int = 0) -> Negatives:
+        """Return ``count`` negatives for each event of ``batch`` (a slice of the stream)."""
+        if count < 1:
+            raise OptionError(f"count={count}: ask for at least one negative.")
+        sources, partners = batch.src, batch.dst
+        if not self._directed:
+            sources, partners = torch.cat([sources, partners]), torch.cat([partners, sources])
+        event = torch.arange(batch.offset, batch.offset + len(batch), device=batch.src.device)
+        u = uniform(seed, event.unsqueeze(1), torch.arange(count, device=event.device))
+        if self._history is None:
+            return Negatives(
+                self._from_pool(batch, sources, partners, u), torch.zeros_like(u, dtype=torch.bool)
+            )
+        low, high = self._history.slots(batch, self._train_end)
+        forbidden = self._history.slots_of_pairs(sources, partners)
+        slots, left = _uniform_outside(low.unsqueeze(1), high.unsqueeze(1), forbidden, u)
+        nodes = self._history.destination[slots.clamp(max=len(self._history.destination) - 1)]
+        fallback = (left <= 0).expand_as(u)
+        if bool(fallback.any()):
+            lost = fallback[:, 0]
+            nodes[lost] = self._from_pool(batch, sources, partners, u, lost)
+        return Negatives(nodes, fallback)
+
+    def _from_pool(
+        self, batch: EventStream, sources: Tensor, partners: Tensor, u: Tensor, rows: Tensor | None = None
+    ) -> Tensor:
+        size = len(self.pool)
+        place = torch.searchsorted(self.pool, partners).clamp_(max=size - 1)
+        inside = self.pool[place] == partners
+        forbidden = distinct(sources[inside] * size + place[inside])
+        source = batch.src if rows is None else batch.src[rows]
+        low = (source * size).unsqueeze(1)
+        slots, left = _uniform_outside(low, low + size, forbidden, u if rows is None else u[rows])
+        if bool((left <= 0).any()):
+            row = int((left <= 0).nonzero()[0, 0])
+            raise NoNegativeError(
+                f"node {int(source[row])} meets all {size:,} destinations of the pool within one batch of "
+                f"{len(batch):,} events, so no negative is left for it. Use smaller batches or a larger pool."
+            )
+        return self.pool[slots - low]
+
+
+class _History:
+    """The distinct destinations of every source, in the order in which it first met them."""
+
+    def __init__(self, events: EventStream) -> None:
+        n = len(events)
+        check_key_range(events.num_nodes, max(n, events.num_nodes))
+        self._n, self._num_nodes = n, events.num_nodes
+        self._first_of_equal = first_of_equal(events.t)
+        pairs, order = torch.sort(events.src * events.num_nodes + events.dst, stable=True)
+        new = torch.ones_like(pairs, dtype=torch.bool)
+        new[1:] = pairs[1:] != pairs[:-1]
+        first_events = order[new]  # a stable sort keeps the earliest event of a pair in front
+        self._keys = sorted_keys(events.src[first_events] * n + first_events)
+        at = self._keys % max(n, 1)
+        self.destination = events.dst[at]
+        own_pairs, slots = torch.sort(events.src[at] * events.num_nodes + self.destination)
+        self._pairs, self._slot_of_pair = own_pairs, slots
+
+    def slots(self, batch: EventStream, since: int) -> tuple[Tensor, Tensor]:
+        """Return ranges of slots `[b]`: what each source first met since an event, before the batch."""
+        until = self._first_of_equal[batch.offset : batch.offset + len(batch)].clamp(max=batch.offset)
+        base = batch.src * self._n
+        low = torch.searchsorted(self._keys, base + since)
+        high = torch.searchsorted(self._keys, base + until)
+        return low, torch.maximum(low, high)
+
+    def slots_of_pairs(self, sources: Tensor, partners: Tensor) -> Tensor:
+        """Return the sorted distinct slots of those pairs that occur in the stream."""
+        wanted = sources * self._num_nodes + partners
+        place = torch.searchsorted(self._pairs, wanted).clamp_(max=len(self._pairs) - 1)
+        return distinct(self._slot_of_pair[place[self._pairs[place] == wanted]])
+
+
+def _pool(events: EventStream, pool: str | Tensor, train_end: int | None) -> Tensor:
+    if isinstance(pool, Tensor):
+        nodes = distinct(pool.long())
+    else:
+        check_choice("pool", pool, ("destinations", "train", "nodes"))
+        if pool == "nodes":
+            nodes = torch.arange(events.num_nodes, device=events.dst.device)
+        else:
+            nodes = distinct(events.dst[:train_end] if pool == "train" else events.dst)
+    if len(nodes) == 0 or int(nodes[0]) < 0 or int(nodes[-1]) >= events.num_nodes:
+        raise OptionError(f"the pool of negatives must hold nodes below {events.num_nodes:,}.")
+    return nodes
+
+
+def _uniform_outside(low: Tensor, high: Tensor, forbidden: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+    """Return uniform integers in [low, high) outside ``forbidden``, and how many there were to choose from.
+
+    ``forbidden`` is sorted and distinct. The r-th allowed integer is ``low + r`` plus the number of forbidden
+    ones in between, and ``forbidden[j] - j`` never decreases, so that number is one binary search.
+    """
+    before = torch.searchsorted(forbidden, low)
+    left = (high - low) - (torch.searchsorted(forbidden, high) - before)
+    allowed_below = forbidden - torch.arange(len(forbidden), device=forbidden.device)
+    position = low - before + below(left, u)
+    skipped = torch.searchsorted(allowed_below, position, right=True)
+    return position + skipped, left

@@ -1,0 +1,144 @@
+"""Pending sets (Definitions 1 and 2 of the paper) and what a batch loses by them, all batches at once.
+
+Event e' is pending before e if both lie in one batch, share a node, and e' is strictly earlier.
+A batch applies one update to a node of ``c`` events: ``c - 1`` updates are lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pres.events import EventStream
+from pres.incidence import distinct, incidences, run_starts
+from pres.sampling.levels import levels
+
+
+@dataclass(frozen=True)
+class PendingLoad:
+    """The pending load of a whole stream under one batching."""
+
+    batches: int
+    largest_batch: int
+    events_with_pending: float  # share of events whose pending set is not empty
+    mean_pending: float  # mean size of a pending set
+    largest_pending: int
+    lost_updates: float  # share of a sequential pass's updates that one update per batch leaves out
+    longest_chain: int  # most events of one batch that must follow each other
+    mean_level_width: float  # events per level: how parallel exact processing could be
+
+
+@dataclass(frozen=True, eq=False)
+class PendingProfile:
+    """Pending sets of a stream cut at ``edges``, per event, per node and batch, and per batch."""
+
+    edges: Tensor  # [batches + 1]
+    sizes: Tensor  # [n] size of each event's pending set
+    nodes: Tensor  # [p] for each node in each batch where it occurs: the node,
+    batches: Tensor  # [p] the batch,
+    updates: Tensor  # [p] and its number of events there, c
+    levels: Tensor  # [n] level of each event in its batch, from 0
+
+    @classmethod
+    def of(cls, events: EventStream, edges: Tensor) -> PendingProfile:
+        """Return the profile of ``events`` cut at ``edges`` (`TemporalBatches.edges`)."""
+        edges = edges.to(events.src.device)
+        batch = _batch_of_events(edges)
+        entries = incidences(events.src, events.dst, events.num_nodes)
+        earlier, group = _earlier_in_group(entries.nodes, batch[entries.events], events.t[entries.events])
+        sizes = torch.zeros_like(batch).index_add_(0, entries.events, earlier)
+        sizes -= _earlier_with_both_nodes(events, batch)
+        first = torch.ones_like(group, dtype=torch.bool)
+        first[1:] = group[1:] != group[:-1]
+        at = first.nonzero().squeeze(1)
+        return cls(
+            edges=edges,
+            sizes=sizes,
+            nodes=entries.nodes[at],
+            batches=batch[entries.events[at]],
+            updates=torch.diff(at, append=at.new_tensor([len(group)])),
+            levels=levels(events, edges),
+        )
+
+    @property
+    def per_batch(self) -> dict[str, Tensor]:
+        """Per batch: events, total pending, lost updates and number of levels."""
+        count = len(self.edges) - 1
+        batch = _batch_of_events(self.edges)
+        zeros = torch.zeros(count, dtype=torch.int64, device=self.sizes.device)
+        return {
+            "events": torch.diff(self.edges),
+            "pending": zeros.index_add(0, batch, self.sizes),
+            "lost_updates": zeros.index_add(0, self.batches, self.updates - 1),
+            "levels": zeros.scatter_reduce(0, batch, self.levels + 1, "amax"),
+        }
+
+    def load(self) -> PendingLoad:
+        """Return the totals over the stream."""
+        per_batch = self.per_batch
+        n = max(len(self.sizes), 1)
+        return PendingLoad(
+            batches=len(self.edges) - 1,
+            largest_batch=int(per_batch["events"].max()),
+            events_with_pending=float((self.sizes > 0).sum()) / n,
+            mean_pending=float(self.sizes.sum()) / n,
+            largest_pending=int(self.sizes.max()),
+            lost_updates=float(per_batch["lost_updates"].sum()) / max(int(self.updates.sum()), 1),
+            longest_chain=int(per_batch["levels"].max()),
+            mean_level_width=n / int(per_batch["levels"].sum()),
+        )
+
+
+def pending_sets(batch: EventStream) -> tuple[Tensor, Tensor]:
+    """Return the pending sets of one batch as ``(offsets [b + 1], members)``, positions in the batch.
+
+    The pending set of event ``i`` is ``members[offsets[i]:offsets[i + 1]]``, in stream order.
+    """
+    n = len(batch)
+    entries = incidences(batch.src, batch.dst, batch.num_nodes)
+    earlier, group = _earlier_in_group(
+        entries.nodes, torch.zeros_like(entries.nodes), batch.t[entries.events]
+    )
+    rows = torch.repeat_interleave(entries.events, earlier)
+    within = torch.arange(len(rows), device=rows.device) - torch.repeat_interleave(
+        earlier.cumsum(0) - earlier, earlier
+    )
+    members = entries.events[torch.repeat_interleave(group, earlier) + within]
+    both = distinct(rows * n + members)  # an event that shares both nodes is one member
+    rows, members = torch.div(both, max(n, 1), rounding_mode="floor"), both % max(n, 1)
+    sizes = torch.bincount(rows, minlength=n)
+    return torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]), members
+
+
+def _batch_of_events(edges: Tensor) -> Tensor:
+    return torch.repeat_interleave(torch.arange(len(edges) - 1, device=edges.device), torch.diff(edges))
+
+
+def _earlier_in_group(key: Tensor, batch: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+    """Return how many entries of the same key and batch are strictly earlier, and where those entries start.
+
+    Entries are sorted by key and then by time.
+    """
+    new_group = torch.ones_like(key, dtype=torch.bool)
+    new_group[1:] = (key[1:] != key[:-1]) | (batch[1:] != batch[:-1])
+    new_time = new_group.clone()
+    new_time[1:] |= t[1:] != t[:-1]
+    if len(key) == 0:
+        return key, key
+    group = run_starts(new_group)
+    return run_starts(new_time) - group, group
+
+
+def _earlier_with_both_nodes(events: EventStream, batch: Tensor) -> Tensor:
+    """Return how many strictly earlier events of its batch have the same two nodes; 0 for a self-loop.
+
+    An event that shares both nodes was counted once for each of them.
+    """
+    low, high = torch.minimum(events.src, events.dst), torch.maximum(events.src, events.dst)
+    pair, order = torch.sort(low * events.num_nodes + high, stable=True)
+    earlier, _ = _earlier_in_group(pair, batch[order], events.t[order])
+    result = torch.zeros_like(batch)
+    result[order] = earlier
+    return result.masked_fill_(events.src == events.dst, 0)

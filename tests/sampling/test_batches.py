@@ -1,0 +1,113 @@
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pres.errors import OptionError
+from pres.events import EventStream
+from pres.sampling import TemporalBatches, prefetch
+from tests.oracles.sampling import Event, fixed_edges, whole_tie_edges, window_edges
+from tests.streams import as_stream, small_streams
+
+
+@given(events=small_streams(), size=st.integers(1, 45), ties=st.sampled_from(["cut", "whole"]))
+def test_fixed_sizes_equal_the_loop(events: list[Event], size: int, ties: str) -> None:
+    batches = TemporalBatches(as_stream(events), size, ties=ties)  # type: ignore[arg-type]
+    times = [t for *_, t in events]
+    expected = whole_tie_edges(times, size) if ties == "whole" else fixed_edges(len(events), size)
+    assert batches.edges.tolist() == expected
+
+
+@given(events=small_streams(), window=st.sampled_from([0.5, 1.0, 2.5, 4.0, 1000.0]))
+def test_windows_equal_the_loop(events: list[Event], window: float) -> None:
+    batches = TemporalBatches(as_stream(events), window=window)
+    assert batches.edges.tolist() == window_edges([t for *_, t in events], window)
+
+
+@given(events=small_streams(), size=st.integers(1, 9), start=st.integers(0, 10))
+def test_batches_are_consecutive_slices_of_the_stream(events: list[Event], size: int, start: int) -> None:
+    stream = as_stream(events)
+    part = stream[start:]
+    batches = TemporalBatches(part, size)
+    assert len(list(batches)) == len(batches)
+    position = part.offset
+    for batch in batches:
+        assert batch.offset == position
+        assert torch.equal(batch.src, stream.src[position : position + len(batch)])
+        assert batch.src.data_ptr() == stream.src[position:].data_ptr()
+        position += len(batch)
+    assert position == part.offset + len(part)
+
+
+def test_batches_are_indexed_like_a_list() -> None:
+    batches = TemporalBatches(as_stream([(0, 1, float(i)) for i in range(7)]), 3)
+    assert [len(batch) for batch in batches[1:]] == [3, 1]
+    assert batches[-1].offset == 6
+    with pytest.raises(IndexError):
+        batches[3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "either size"),
+        ({"size": 5, "window": 1.0}, "either size"),
+        ({"size": 0}, "batch size 0"),
+        ({"window": 0.0}, "window=0.0"),
+        ({"window": float("nan")}, "window=nan"),
+        ({"size": 5, "ties": "hole"}, "Did you mean 'whole'"),
+    ],
+)
+def test_bad_arguments_get_clear_errors(arguments: dict[str, object], message: str) -> None:
+    stream: EventStream = as_stream([(0, 1, 1.0), (1, 2, 2.0)])
+    with pytest.raises(OptionError, match=message):
+        TemporalBatches(stream, **arguments)  # type: ignore[arg-type]
+
+
+@given(items=st.lists(st.integers()), depth=st.integers(1, 5))
+def test_prefetch_yields_the_same_items_in_order(items: list[int], depth: int) -> None:
+    assert list(prefetch(items, depth)) == items
+
+
+def test_prefetch_makes_the_next_item_while_this_one_is_used() -> None:
+    made: list[int] = []
+
+    def items() -> Iterator[int]:
+        for i in range(4):
+            made.append(i)
+            yield i
+
+    stream = prefetch(items(), depth=1)
+    assert next(stream) == 0
+    deadline = time.monotonic() + 10
+    while made != [0, 1] and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert made == [0, 1]  # one ahead, and no more
+
+
+def test_prefetch_raises_where_the_failing_item_would_come() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise RuntimeError("broken")
+
+    stream = prefetch(items())
+    assert next(stream) == 1
+    with pytest.raises(RuntimeError, match="broken"):
+        next(stream)
+
+
+def test_leaving_a_prefetch_early_stops_its_thread() -> None:
+    for item in prefetch(range(1_000_000)):
+        if item == 3:
+            break
+    names = [thread.name for thread in threading.enumerate()]
+    assert not any(name.startswith("pres-prefetch") for name in names)
+
+
+def test_prefetch_needs_a_depth() -> None:
+    with pytest.raises(OptionError, match="depth=0"):
+        prefetch([1], 0)
