@@ -1,0 +1,173 @@
+"""The command line: parse, call, print."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+
+from pres import __version__
+from pres.errors import Notice, PresError, SourceNotFoundError, UnknownDatasetError
+from pres.events import EventStream
+
+app = typer.Typer(
+    help="Train memory-based dynamic graph neural networks on event streams.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+_out, _err = Console(), Console(stderr=True)
+
+Source = Annotated[str, typer.Argument(help="A file of events (CSV, Parquet, NumPy), or a dataset's name.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout and nothing else.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def main() -> None:
+    """Run the command line; a failure that the user can mend is one line and exit code 1."""
+    try:
+        app()
+    except PresError as error:
+        if "--debug" in sys.argv:
+            raise
+        _err.print(f"[bold red]error:[/] {_plain(str(error))}", highlight=False, soft_wrap=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        _err.print("interrupted")
+        sys.exit(130)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pres {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Options of every command."""
+
+
+@app.command(epilog="Example: pres diagnose clicks.csv --src user --dst item --time ts --png clicks.png")
+def diagnose(
+    source: Source,
+    src: Annotated[str | None, typer.Option(help="Column of the source's id.")] = None,
+    dst: Annotated[str | None, typer.Option(help="Column of the destination's id.")] = None,
+    time: Annotated[str | None, typer.Option("--time", help="Column of the time.")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of an integer label.")] = None,
+    bipartite: Annotated[
+        bool | None,
+        typer.Option("--bipartite/--one-kind", help="Whether sources and destinations differ in kind."),
+    ] = None,
+    directed: Annotated[
+        bool, typer.Option(help="Whether neighbourhoods follow the events' direction.")
+    ] = False,
+    time_unit: Annotated[str | None, typer.Option(help="Unit of time: ns, us, ms, s, h or d.")] = None,
+    batch_size: Annotated[
+        list[int] | None, typer.Option(help="A batch size to try; may be repeated.")
+    ] = None,
+    ties: Annotated[Literal["cut", "whole"], typer.Option(help="May a batch cut equal times apart?")] = "cut",
+    png: Annotated[Path | None, typer.Option(help="Also draw the diagnosis as a picture here.")] = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show what a stream is like, and what larger temporal batches would lose."""
+    from pres.diagnosis import diagnose as run_diagnosis
+    from pres.diagnosis.diagnose import BATCH_SIZES
+    from pres.diagnosis.tables import as_tables
+
+    columns = {
+        "src": src,
+        "dst": dst,
+        "t": time,
+        "label": label,
+        "time_unit": time_unit,
+        "bipartite": bipartite,
+    }
+    given = {name: value for name, value in columns.items() if value is not None}
+    with _notices():
+        events = _events(source, given | ({"directed": True} if directed else {}))
+    diagnosis = run_diagnosis(events, batch_size or BATCH_SIZES, ties=ties, progress=_err.is_terminal)
+    if png is not None:
+        diagnosis.save_png(png)
+        _err.print(f"picture: {_plain(str(png))}", highlight=False)
+    if as_json:
+        _print_json(diagnosis.to_dict() | {"png": None if png is None else str(png)})
+    else:
+        _out.print(as_tables(diagnosis))
+
+
+@app.command(epilog="Example: pres datasets --json")
+def datasets(as_json: AsJson = False, debug: Debug = False) -> None:
+    """List the named datasets: their published statistics, and where each is or how to get it."""
+    from rich.table import Table
+
+    from pres.datasets import catalogue
+
+    rows = catalogue()
+    if as_json:
+        _print_json({"datasets": [dataclasses.asdict(row) for row in rows]})
+        return
+    table = Table(title="Named datasets, with their published counts", title_justify="left", box=None)
+    for name in ("name", "events", "nodes", "features", "positives", "where"):
+        table.add_column(name, justify="left" if name in ("name", "where") else "right")
+    for row in rows:
+        features = _count(row.edge_features or row.relations)
+        table.add_row(
+            row.name, _count(row.events), _count(row.nodes), features, _count(row.positives), row.status
+        )
+    _out.print(table)
+    for row in rows:
+        how = f"{row.where} ({row.format})" if row.format else row.where
+        _out.print(f"\n[bold]{row.name}[/]  {row.title}. {_plain(row.note)}\n  {_plain(how)}", soft_wrap=True)
+
+
+def _count(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
+
+
+def _events(source: str, columns: dict[str, Any]) -> EventStream:
+    """Return the events of a file if there is one of that name, otherwise of the dataset so called."""
+    from pres.datasets import load
+    from pres.io import read
+
+    if Path(source).exists():
+        return read(source, **columns)
+    try:
+        return load(source)
+    except UnknownDatasetError as error:
+        if Path(source).suffix or "/" in source:
+            raise SourceNotFoundError(f"{source}: no such file.") from None
+        raise UnknownDatasetError(f"{error} (Nor is there a file '{source}'.)") from None
+
+
+@contextmanager
+def _notices() -> Iterator[None]:
+    """Show what the library decided for the user as notes on stderr."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", Notice)
+        yield
+    for warning in caught:
+        _err.print(f"[dim]note: {_plain(str(warning.message))}[/]", highlight=False, soft_wrap=True)
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def _plain(text: str) -> str:
+    """Return ``text`` with nothing in it read as rich markup."""
+    return text.replace("[", r"\[")

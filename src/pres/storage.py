@@ -1,0 +1,39 @@
+"""Writing files so that a reader only ever sees a whole one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pres.errors import StorageError
+
+
+@contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turn what the system says against writing ``path`` into a `StorageError`."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StorageError(f"cannot write {path}: {reason}. Nothing was left behind.") from None
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> Path:
+    """Let ``write`` fill a file beside ``path``, then put it in its place in one step; return ``path``."""
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+        os.close(descriptor)
+        unfinished = Path(name)
+        try:
+            write(unfinished)
+            umask = os.umask(0)
+            os.umask(umask)
+            unfinished.chmod(0o666 & ~umask)  # as an ordinary file; a temporary one is private
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    return path
