@@ -31,11 +31,13 @@ def incidences(src: Tensor, dst: Tensor, num_nodes: int, direction: str = "both"
     elif direction == "in":
         keys = dst.long() * n + event
     else:
-        proper = src != dst
-        keys = torch.cat([src.long() * n + event, dst[proper].long() * n + event[proper]])
+        keys = torch.cat([src.long() * n + event, dst.long() * n + event])
+        loops = src == dst
+        if bool(loops.any()):
+            keys = keys[torch.cat([torch.ones_like(loops), ~loops])]
     keys = sorted_keys(keys)
     nodes = torch.div(keys, max(n, 1), rounding_mode="floor")
-    return Incidences(keys, nodes, keys - nodes * n)
+    return Incidences(keys, nodes, torch.add(keys, nodes, alpha=-n))
 
 
 def check_key_range(num_nodes: int, num_events: int) -> None:

@@ -60,12 +60,8 @@ class TemporalIndex:
         self._keys = entries.keys
         nodes = torch.arange(self.num_nodes + 1, device=events.src.device)
         self._start = torch.searchsorted(self._keys, nodes * self.num_events)  # [num_nodes + 1]
-        other = events.src[entries.events] + events.dst[entries.events] - entries.nodes
-        # One entry of zeros follows, for slots without a neighbour to point at.
-        self._neighbour = torch.cat([other, other.new_zeros(1)])
-        self._event = torch.cat([entries.events, entries.events.new_zeros(1)])
-        self._time = torch.cat([events.t[entries.events], events.t.new_zeros(1)])
-        self._nothing = len(self._keys)
+        self._neighbour = (events.src + events.dst).index_select(0, entries.events).sub_(entries.nodes)
+        self._time = events.t.index_select(0, entries.events)
 
     def cutoffs(self, batch: EventStream, visibility: Visibility = "fresh") -> Tensor:
         """Return the cutoff `[b]` of each event of a batch (a slice of the indexed stream).
@@ -94,7 +90,7 @@ class TemporalIndex:
         _check_k(k)
         back = torch.arange(1, k + 1, device=nodes.device)
         slots = self._end(nodes, cutoffs).unsqueeze(1) - back
-        return self._gather(slots, slots >= self._start[nodes].unsqueeze(1))
+        return self._gather(nodes, slots, slots >= self._start[nodes].unsqueeze(1))
 
     def uniform(self, nodes: Tensor, cutoffs: Tensor, k: int, seed: int = 0) -> Neighbours:
         """Return ``k`` neighbours drawn from all before the cutoff without replacement, or all if fewer.
@@ -109,7 +105,7 @@ class TemporalIndex:
         if k > 1:  # the ranks beyond what is available sorted to the front: move them to the back
             order = mask.to(torch.int8).argsort(dim=1, descending=True, stable=True)
             ranks, mask = ranks.gather(1, order), mask.gather(1, order)
-        return self._gather(first.unsqueeze(1) + ranks, mask)
+        return self._gather(nodes, first.unsqueeze(1) + ranks, mask)
 
     def hops(
         self, nodes: Tensor, cutoffs: Tensor, ks: Sequence[int], strategy: Strategy = "recent", seed: int = 0
@@ -134,13 +130,20 @@ class TemporalIndex:
     def _end(self, nodes: Tensor, cutoffs: Tensor) -> Tensor:
         return torch.searchsorted(self._keys, nodes * self.num_events + cutoffs)
 
-    def _gather(self, slots: Tensor, mask: Tensor) -> Neighbours:
-        flat = slots.masked_fill_(~mask, self._nothing).flatten()
-        nodes, events, t = (
+    def _gather(self, nodes: Tensor, slots: Tensor, mask: Tensor) -> Neighbours:
+        if len(self._keys) == 0:
+            empty = torch.zeros_like(slots)
+            return Neighbours(empty, empty, empty.to(self._time.dtype), mask)
+        absent = ~mask
+        flat = slots.masked_fill_(absent, 0).flatten()
+        keys, neighbours, t = (
             values.index_select(0, flat).view_as(slots)
-            for values in (self._neighbour, self._event, self._time)
+            for values in (self._keys, self._neighbour, self._time)
         )
-        return Neighbours(nodes, events, t, mask)
+        events = keys.sub_((nodes * self.num_events).unsqueeze(1))
+        for values in (neighbours, events, t):
+            values.masked_fill_(absent, 0)
+        return Neighbours(neighbours, events, t, mask)
 
 
 def _check_k(k: int) -> None:
