@@ -7,6 +7,9 @@ from collections.abc import Iterable
 class PresError(Exception):
     """Any failure that the user can mend; the command line prints it as one line."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.splitlines()))  # a quoted name or value may hold line breaks
+
 
 class Notice(UserWarning):
     """Something the library decided for the user (a guessed column, a sort) and wants to be heard."""
@@ -78,6 +81,12 @@ class NoNegativeError(PresError):
 
 class IndexOverflowError(PresError):
     """Nodes times events exceed what a 64-bit key can hold."""
+
+
+def one_line(error: BaseException) -> str:
+    """Return the first line of what an error says, without its full stop."""
+    text = str(error).strip()
+    return text.splitlines()[0].rstrip(".")[:200] if text else type(error).__name__
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,7 +20,8 @@ if TYPE_CHECKING:
     from pres.summary import Summary
 
 _PER_EVENT = ("src", "dst", "t", "x", "categories", "label")
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "h": 3600.0, "d": 86400.0}
+_TENSORS = (*_PER_EVENT, "node_x")
+SECONDS_PER_UNIT = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "h": 3600.0, "d": 86400.0}
 
 
 class Event(NamedTuple):
@@ -75,25 +80,28 @@ class EventStream:
     ids: IdMap = None  # type: ignore[assignment]  # the user's ids; counting from 0 when not given
 
     def __post_init__(self) -> None:
-        own = {"src": _integers(self.src, "src"), "dst": _integers(self.dst, "dst"), "t": _times(self.t)}
-        for name, dtype in (("x", torch.float32), ("categories", torch.int64), ("label", torch.int64)):
-            if getattr(self, name) is not None:
-                own[name] = torch.as_tensor(getattr(self, name)).to(dtype, copy=True)
-        if self.node_x is not None:
-            own["node_x"] = torch.as_tensor(self.node_x).to(torch.float32, copy=True)
+        own = {name: _copy(name, getattr(self, name)) for name in _TENSORS if getattr(self, name) is not None}
         _check_shapes(own)
-        num_nodes, num_src = _check_ids(own["src"], own["dst"], self.num_nodes, self.num_src)
+        _check_times(own["t"])
+        num_nodes = _check_nodes(own["src"], own["dst"], self.num_nodes, self.num_src)
         for name in ("x", "node_x"):
-            if name in own and not bool(own[name].isfinite().all()):
+            # A sum is finite only if all its terms are, and takes no memory of their size.
+            if name in own and not math.isfinite(own[name].sum(dtype=torch.float64)):
                 row = int((~own[name].isfinite()).nonzero()[0, 0])
                 raise OptionError(f"{name} holds a value in row {row} that is not a finite float32.")
         if "node_x" in own and len(own["node_x"]) != num_nodes:
             raise OptionError(f"node_x has {len(own['node_x']):,} rows for {num_nodes:,} nodes.")
-        ids = self.ids if self.ids is not None else IdMap.dense(num_nodes, num_src)
-        self.__dict__.update(own, num_nodes=num_nodes, ids=ids)
+        ids = self.ids if self.ids is not None else IdMap.dense(num_nodes, self.num_src)
+        if (ids.num_nodes, ids.num_src) != (num_nodes, self.num_src):
+            raise OptionError(f"ids name {ids.num_nodes:,} nodes, but the stream has {num_nodes:,}.")
+        info = _with_levels(self.info, own.get("categories"))
+        self.__dict__.update(own, num_nodes=num_nodes, ids=ids, info=info)
 
     def __len__(self) -> int:
         return len(self.src)
+
+    def __iter__(self) -> Iterator[Event]:
+        return map(Event, self.src.tolist(), self.dst.tolist(), self.t.tolist())
 
     @overload
     def __getitem__(self, key: int) -> Event: ...
@@ -126,28 +134,24 @@ class EventStream:
         """Return chronological train, validation and test parts; the test part gets the rest.
 
         Events with equal time stay together: those tied with a boundary belong to the earlier part,
-        unless nothing would be left for the later one.
+        unless nothing would be left for a later one.
         """
         if not (train > 0 and val > 0 and train + val < 1):
             raise OptionError(
                 f"split(train={train}, val={val}): both must be positive and leave a test part."
             )
-        first = self._tie_edge(round(len(self) * train))
-        second = self._tie_edge(round(len(self) * (train + val)))
-        if not 0 < first < second < len(self):
+        steps = (self.t[1:] != self.t[:-1]).nonzero()[:, 0] + 1  # where time moves on
+        if len(steps) < 2:
             raise DegenerateStreamError(
-                f"{self.info.title}: {len(self):,} events cannot be split {train:.0%} / {val:.0%} / rest "
-                "without tearing events of equal time apart. Use more events or other fractions."
+                f"{self.info.title}: {len(self):,} events at {min(len(self), len(steps) + 1)} distinct times "
+                "cannot be split in three without tearing events of equal time apart. Use more events."
             )
-        return Split(self._view(0, first), self._view(first, second), self._view(second, len(self)))
-
-    def _tie_edge(self, position: int) -> int:
-        """Return the end of the run of equal times around the boundary before event ``position``."""
-        if not 0 < position < len(self):
-            return position
-        last = self.t[position - 1]
-        end = int(torch.searchsorted(self.t, last, right=True))
-        return end if end < len(self) else int(torch.searchsorted(self.t, last))
+        wanted = torch.tensor([round(len(self) * train), round(len(self) * (train + val))])
+        first, second = torch.searchsorted(steps, wanted.to(steps.device)).tolist()
+        first = min(first, len(steps) - 2)
+        second = max(first + 1, min(second, len(steps) - 1))
+        cuts = (0, int(steps[first]), int(steps[second]), len(self))
+        return Split(*(self._view(start, stop) for start, stop in pairwise(cuts)))
 
     @property
     def bipartite(self) -> bool:
@@ -164,7 +168,7 @@ class EventStream:
         """Seconds from the first event to the last, where the unit of time is known."""
         if self.info.time_unit is None or len(self) == 0:
             return None
-        return (self.t[-1] - self.t[0]).item() * _SECONDS[self.info.time_unit]
+        return (self.t[-1] - self.t[0]).item() * SECONDS_PER_UNIT[self.info.time_unit]
 
     def summary(self) -> Summary:
         """Return the stream's statistics."""
@@ -185,45 +189,72 @@ def _unchecked(fields: dict[str, Any]) -> EventStream:
     return stream
 
 
-def _integers(values: Any, name: str) -> Tensor:
-    tensor = torch.as_tensor(values)
-    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
-        raise OptionError(f"{name} must hold integer node ids, not {tensor.dtype}.")
+def _copy(name: str, values: Any) -> Tensor:
+    """Return a copy of anything array-like in the type that the stream keeps."""
+    try:
+        tensor = values.detach() if isinstance(values, Tensor) else torch.tensor(np.array(values))
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"{name} must hold numbers: {str(error).rstrip('. ')}.") from None
+    if tensor.is_complex() or tensor.dtype == torch.uint64:
+        raise OptionError(f"{name} cannot hold {tensor.dtype} values; use int64 or float64.")
+    if name in ("x", "node_x"):
+        return tensor.to(torch.float32, copy=True)
+    if name == "t" and tensor.is_floating_point():
+        return tensor.to(torch.float64, copy=True)
+    if name != "t" and (tensor.is_floating_point() or (tensor.dtype == torch.bool and name != "label")):
+        raise OptionError(f"{name} must hold integers, not {tensor.dtype}.")
     return tensor.to(torch.int64, copy=True)
 
 
-def _times(values: Any) -> Tensor:
-    t = torch.as_tensor(values)
-    t = t.to(torch.float64 if t.is_floating_point() else torch.int64, copy=True)
+def _check_shapes(tensors: dict[str, Tensor]) -> None:
+    n = tensors["src"].numel()
+    for name, tensor in tensors.items():
+        shape, dimensions = tuple(tensor.shape), 2 if name in ("x", "categories", "node_x") else 1
+        if len(shape) != dimensions or (name in _PER_EVENT and shape[0] != n):
+            expected = "[num_nodes, d]" if name == "node_x" else f"[{n}, d]" if dimensions == 2 else f"[{n}]"
+            raise OptionError(f"{name} has shape {list(shape)}, expected {expected} for {n:,} events.")
+
+
+def _check_times(t: Tensor) -> None:
     if t.is_floating_point() and not bool(t.isfinite().all()):
         raise OptionError(f"t of event {int((~t.isfinite()).nonzero()[0])} is not a finite number.")
-    if bool((t[1:] < t[:-1]).any()):
-        place = int((t[1:] < t[:-1]).nonzero()[0]) + 1
+    backwards = (t[1:] < t[:-1]).nonzero()
+    if len(backwards):
+        place = int(backwards[0]) + 1
         raise OptionError(
             f"t decreases at event {place} ({t[place - 1].item()} to {t[place].item()}): sort the events by "
             "time first. pres.read does it for you."
         )
-    return t
 
 
-def _check_shapes(tensors: dict[str, Tensor]) -> None:
-    n = len(tensors["src"])
-    for name in _PER_EVENT:
-        if name not in tensors:
-            continue
-        shape, dimensions = tuple(tensors[name].shape), 2 if name in ("x", "categories") else 1
-        if len(shape) != dimensions or shape[0] != n:
-            raise OptionError(f"{name} has shape {shape}, expected {(n, 'd')[:dimensions]} for {n:,} events.")
-
-
-def _check_ids(src: Tensor, dst: Tensor, num_nodes: int, num_src: int | None) -> tuple[int, int | None]:
+def _check_nodes(src: Tensor, dst: Tensor, num_nodes: int, num_src: int | None) -> int:
+    """Return the number of nodes, once the ids are known to fit it."""
+    if num_nodes < 0 or not 0 <= (num_src or 0) <= (num_nodes or num_src or 0):
+        raise OptionError(f"num_nodes={num_nodes} and num_src={num_src} do not fit each other.")
     if len(src) == 0:
-        return num_nodes, num_src
+        return num_nodes or num_src or 0
     lowest, highest = int(min(src.min(), dst.min())), int(max(src.max(), dst.max()))
     if lowest < 0:
-        raise OptionError(f"node ids must not be negative, found {lowest}.")
+        raise OptionError(f"node ids must not be negative, found {lowest}. pres.read maps any ids.")
     if num_nodes and highest >= num_nodes:
         raise OptionError(f"node id {highest} does not fit num_nodes={num_nodes}.")
     if num_src is not None and not (int(src.max()) < num_src <= int(dst.min())):
         raise OptionError(f"bipartite with num_src={num_src}: sources must lie below it, destinations not.")
-    return num_nodes or highest + 1, num_src
+    return num_nodes or highest + 1
+
+
+def _with_levels(info: StreamInfo, categories: Tensor | None) -> StreamInfo:
+    """Return the info with a name and levels for every categorical feature, found from the indices."""
+    if categories is None or not len(categories):
+        return info
+    lowest, highest = categories.amin(0), categories.amax(0)
+    if bool((lowest < 0).any()):
+        raise OptionError(f"categories are indices from 0, found {int(lowest.min())}.")
+    names = info.category_names or tuple(f"category {i}" for i in range(len(highest)))
+    levels = info.category_levels or tuple(tuple(range(top + 1)) for top in highest.tolist())
+    fits = len(names) == len(levels) == len(highest)
+    if not fits or any(top >= len(level) for top, level in zip(highest.tolist(), levels, strict=True)):
+        raise OptionError(
+            f"category_names and category_levels do not fit {len(highest)} categorical features."
+        )
+    return dataclasses.replace(info, category_names=names, category_levels=levels)

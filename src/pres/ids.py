@@ -9,7 +9,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pres.errors import UnknownIdError
+from pres.errors import OptionError, UnknownIdError
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +25,15 @@ class IdMap:
 
     @classmethod
     def dense(cls, num_nodes: int, num_src: int | None = None) -> IdMap:
-        """Return the map of a stream whose ids were dense already (each side counted from 0)."""
+        """Return the map of a stream whose ids were dense already: every node is its own id."""
         if num_src is None:
-            return cls(_counting(num_nodes))
-        return cls(_counting(num_src), _counting(num_nodes - num_src))
+            return cls(_counting(0, num_nodes))
+        return cls(_counting(0, num_src), _counting(num_src, num_nodes))
+
+    @classmethod
+    def two_counts(cls, num_src: int, num_dst: int) -> IdMap:
+        """Return the map of a bipartite stream whose sources and destinations both counted from 0."""
+        return cls(_counting(0, num_src), _counting(0, num_dst))
 
     @classmethod
     def of(cls, src: pl.Series, dst: pl.Series, bipartite: bool) -> IdMap:
@@ -59,30 +64,33 @@ class IdMap:
 
     def decode(self, nodes: Tensor) -> pl.Series:
         """Return the user's ids of nodes `[n]` that lie on one side (all sources or all destinations)."""
+        outside = nodes[(nodes < 0) | (nodes >= self.num_nodes)]
+        if len(outside):
+            raise UnknownIdError(f"node {int(outside[0])} is none of the stream's {self.num_nodes:,} nodes.")
         index = nodes.cpu().numpy()
-        if self.dst_values is None:
-            return self.src_values.gather(index)
         on_dst = nodes >= len(self.src_values)
-        if not bool(on_dst.any()):
+        if self.dst_values is None or not bool(on_dst.any()):
             return self.src_values.gather(index)
         if bool(on_dst.all()):
             return self.dst_values.gather(index - len(self.src_values))
-        raise ValueError("the nodes lie on both sides of a bipartite stream: decode each side on its own")
+        raise OptionError("the nodes lie on both sides of a bipartite stream: decode each side on its own.")
 
 
-def _counting(count: int) -> pl.Series:
-    return pl.int_range(count, dtype=pl.Int64, eager=True).alias("id")
+def _counting(start: int, stop: int) -> pl.Series:
+    return pl.int_range(start, stop, dtype=pl.Int64, eager=True).alias("id")
 
 
 def _encode(values: Any, known: pl.Series, side: str) -> Tensor:
-    wanted = values if isinstance(values, pl.Series) else pl.Series("id", values)
-    same_kind = wanted.dtype.is_integer() == known.dtype.is_integer()
-    if not same_kind and len(wanted):
+    wanted = _series(values, side)
+    if not len(wanted):
+        return torch.empty(0, dtype=torch.int64)
+    as_text = wanted.dtype in (pl.String, pl.Categorical, pl.Enum)
+    if not (wanted.dtype.is_integer() or (as_text and known.dtype == pl.String)):
         raise UnknownIdError(
             f"{side} ids are {known.dtype}, but {wanted[0]!r} ({wanted.dtype}) was asked for. "
             "Give ids of the type the stream was read with."
         )
-    table = pl.DataFrame({"id": known, "node": _counting(len(known))})
+    table = pl.DataFrame({"id": known, "node": _counting(0, len(known))})
     nodes = (
         pl.DataFrame({"id": wanted.cast(known.dtype, strict=False)})
         .join(table, on="id", how="left", maintain_order="left")
@@ -94,3 +102,13 @@ def _encode(values: Any, known: pl.Series, side: str) -> Tensor:
         more = f" and {len(missing) - 3:,} more" if len(missing) > 3 else ""
         raise UnknownIdError(f"{side} id {shown}{more} never occurs in the stream.")
     return torch.from_numpy(nodes.to_numpy(writable=True))
+
+
+def _series(values: Any, side: str) -> pl.Series:
+    """Return ids given in any form as a series; a single id needs no brackets."""
+    if isinstance(values, (str, int)):
+        values = [values]
+    try:
+        return pl.Series("id", values.numpy(force=True) if isinstance(values, Tensor) else values)
+    except (TypeError, ValueError, pl.exceptions.PolarsError):
+        raise UnknownIdError(f"{side} ids must be one list of text or of integers.") from None

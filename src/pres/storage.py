@@ -12,13 +12,13 @@ from pres.errors import StorageError
 
 
 @contextmanager
-def storage_errors(path: Path) -> Iterator[None]:
+def storage_errors(path: Path, advice: str = "Nothing was left behind.") -> Iterator[None]:
     """Turn what the system says against writing ``path`` into a `StorageError`."""
     try:
         yield
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise StorageError(f"cannot write {path}: {reason}. Nothing was left behind.") from None
+        raise StorageError(f"cannot write {path}: {reason}. {advice}") from None
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> Path:

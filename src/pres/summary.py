@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pres.events import EventStream
+from pres.incidence import Incidences, distinct, incidences
 
 
 @dataclass(frozen=True)
@@ -36,18 +37,15 @@ class Summary:
 def summarise(events: EventStream) -> Summary:
     """Return the statistics of ``events`` in O(n log n)."""
     n = len(events)
-    pairs = pair_keys(events.src, events.dst, events.num_nodes)
-    distinct_pairs = len(torch.unique(pairs)) if n else 0
+    distinct_pairs = len(distinct(events.src * events.num_nodes + events.dst))
     _, run_lengths = torch.unique_consecutive(events.t, return_counts=True)
-    loops = events.src == events.dst
-    degree = torch.bincount(events.src, minlength=events.num_nodes)
-    degree += torch.bincount(events.dst[~loops], minlength=events.num_nodes)
-    gaps = gaps_between_events_of_a_node(events)
+    entries = incidences(events.src, events.dst, events.num_nodes)
+    gaps = _gaps(entries, events.t)
     return Summary(
         events=n,
         nodes=events.num_nodes,
-        active_src=len(torch.unique(events.src)),
-        active_dst=len(torch.unique(events.dst)),
+        active_src=len(distinct(events.src)),
+        active_dst=len(distinct(events.dst)),
         edge_features=0 if events.x is None else events.x.shape[1],
         categorical_features=0 if events.categories is None else events.categories.shape[1],
         node_features=0 if events.node_x is None else events.node_x.shape[1],
@@ -55,29 +53,23 @@ def summarise(events: EventStream) -> Summary:
         last_t=events.t[-1].item() if n else 0,
         distinct_t=len(run_lengths),
         most_events_at_one_t=int(run_lengths.max()) if n else 0,
-        self_loops=int(loops.sum()),
+        self_loops=2 * n - len(entries.keys),
         distinct_pairs=distinct_pairs,
         repeated_share=1 - distinct_pairs / n if n else 0.0,
-        most_events_of_a_node=int(degree.max()) if n else 0,
+        most_events_of_a_node=int(torch.bincount(entries.nodes).max()) if n else 0,
         mean_gap=float(gaps.double().mean()) if len(gaps) else 0.0,
         positives=None if events.label is None else int((events.label != 0).sum()),
     )
 
 
-def pair_keys(src: Tensor, dst: Tensor, num_nodes: int) -> Tensor:
-    """Return one int64 key `[n]` per ordered pair of nodes."""
-    return src.long() * num_nodes + dst.long()
-
-
 def gaps_between_events_of_a_node(events: EventStream) -> Tensor:
     """Return the times between consecutive events of the same node, all nodes together."""
-    proper = events.src != events.dst  # a self-loop is one event of its node
-    nodes = torch.cat([events.src, events.dst[proper]])
-    times = torch.cat([events.t, events.t[proper]])
-    by_time = torch.argsort(times, stable=True)
-    order = by_time[torch.argsort(nodes[by_time], stable=True)]
-    nodes, times = nodes[order], times[order]
-    return (times[1:] - times[:-1])[nodes[1:] == nodes[:-1]]
+    return _gaps(incidences(events.src, events.dst, events.num_nodes), events.t)
+
+
+def _gaps(entries: Incidences, t: Tensor) -> Tensor:
+    times = t[entries.events]
+    return (times[1:] - times[:-1])[entries.nodes[1:] == entries.nodes[:-1]]
 
 
 def describe(events: EventStream) -> str:
@@ -88,7 +80,7 @@ def describe(events: EventStream) -> str:
         kind = f"{events.num_src:,} sources → {events.num_nodes - events.num_src:,} destinations, {kind}"
     lines = [f"EventStream '{info.title}': {n:,} events, {events.num_nodes:,} nodes ({kind})"]
     if n:
-        unit = {None: "", "s": " s", "h": " h"}.get(info.time_unit, f" {info.time_unit}")
+        unit = "" if info.time_unit is None else f" {info.time_unit}"
         span = events.span_seconds
         lines.append(
             f"  t         {events.t[0].item():,} … {events.t[-1].item():,}{unit}"
@@ -96,7 +88,7 @@ def describe(events: EventStream) -> str:
         )
     lines.append(f"  features  {_features(events)}")
     lines.append(f"  labels    {'none' if events.label is None else 'one per event'}")
-    if events.offset:
+    if events.offset and n:
         lines.append(f"  events    {events.offset:,} … {events.offset + n - 1:,} of the whole stream")
     return "\n".join(lines)
 

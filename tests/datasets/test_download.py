@@ -215,7 +215,7 @@ def test_too_little_space_is_seen_before_anything_is_written(
 def test_a_disk_that_fills_up_is_not_left_full(site: Site, tmp_path: Path) -> None:
     target = tmp_path / "data.csv"
     Path(f"{target}.part").symlink_to("/dev/full")
-    with pytest.raises(StorageError, match="No space left on device"):
+    with pytest.raises(StorageError, match="no space left on device"):
         download(site.url, target)
     assert beside(target) == set()
 

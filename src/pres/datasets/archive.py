@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
-from pres.errors import StorageError, UnreadableSourceError
+from pres.errors import StorageError, UnreadableSourceError, one_line
 
 _DISK_REFUSES = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EFBIG)
 
@@ -21,7 +21,7 @@ def members(archive: Path) -> Mapping[str, str]:
         with ZipFile(archive) as opened:
             names = [name for name in opened.namelist() if not name.startswith("__MACOSX")]
     except Exception as error:  # a damaged file makes the reader fail in many ways
-        raise UnreadableSourceError(f"{archive} is cut short or no zip file: {_one_line(error)}.") from None
+        raise UnreadableSourceError(f"{archive} is cut short or no zip file: {one_line(error)}.") from None
     return {PurePosixPath(name).name: name for name in names}
 
 
@@ -56,9 +56,5 @@ def _unpack(archive: Path, member: str, folder: Path) -> None:
                 "TMPDIR to another folder."
             ) from None
         raise UnreadableSourceError(
-            f"{archive} is cut short or corrupt at {member}: {_one_line(error)}."
+            f"{archive} is cut short or corrupt at {member}: {one_line(error)}."
         ) from None
-
-
-def _one_line(error: Exception) -> str:
-    return str(error).partition("\n")[0].rstrip(".") or type(error).__name__

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -18,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
 from pres.errors import ChecksumError, DownloadError, StorageError
+from pres.storage import storage_errors
 
 _SECONDS_WITHOUT_AN_ANSWER = 30
 _CHUNK = 1 << 18
@@ -66,16 +66,8 @@ def download(url: str, target: Path, sha256: str | None = None) -> Path:
     return target
 
 
-@contextmanager
-def _storing(target: Path) -> Iterator[None]:
-    """Turn a refusal of the disk into an error that says so."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise StorageError(
-            f"{target} cannot be written: {reason}. Make room or set PRES_CACHE to another folder."
-        ) from None
+def _storing(target: Path) -> AbstractContextManager[None]:
+    return storage_errors(target, "Make room or set PRES_CACHE to another folder.")
 
 
 def _fetch(url: str, target: Path, unfinished: _Unfinished) -> None:

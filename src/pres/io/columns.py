@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from pres.errors import ColumnError, nearest
+from pres.errors import ColumnError, OptionError, nearest
 
 # Names a role is known by, best first. A name of `_ACTORS` or `_THINGS` says that sources and
 # destinations are two kinds of nodes; the neutral names do not.
@@ -40,6 +41,12 @@ class Columns:
         """Whether the names say that sources and destinations are two kinds of nodes."""
         return _fold(self.src) in _ACTORS or _fold(self.dst) in _THINGS
 
+    def without_label(self) -> Columns:
+        """Return the same columns with the label among the unused ones."""
+        assert self.label is not None
+        guessed = tuple(guess for guess in self.guessed if guess != f"label='{self.label}'")
+        return replace(self, label=None, guessed=guessed, unused=(*self.unused, self.label))
+
 
 def resolve_columns(
     available: Sequence[str],
@@ -48,18 +55,18 @@ def resolve_columns(
     src: str | None,
     dst: str | None,
     t: str | None,
-    x: Sequence[str] | None,
-    categories: Sequence[str],
+    x: str | Sequence[str] | None,
+    categories: str | Sequence[str],
     label: str | None,
 ) -> Columns:
     """Return the columns of each role: as named, otherwise guessed from ``available``."""
-    for role, name in (("src", src), ("dst", dst), ("t", t), ("label", label)):
-        _check_present(available, where, role, name)
-    for role, names in (("x", x or ()), ("categories", categories)):
-        for name in names:
-            _check_present(available, where, role, name)
-    named = {src, dst, t, label, *(x or ()), *categories} - {None}
-    free = [name for name in available if name not in named]
+    x, categories = _several("x", x), _several("categories", categories) or []
+    roles = [("src", src), ("dst", dst), ("t", t), ("label", label)]
+    roles += [("x", name) for name in x or ()] + [("categories", name) for name in categories]
+    named = [(role, name) for role, name in roles if name is not None]
+    _check_named(available, where, named)
+    taken = {name for _, name in named}
+    free = [name for name in available if name not in taken]
     guessed: list[str] = []
 
     def find(role: str, given: str | None, required: bool) -> str | None:
@@ -99,14 +106,31 @@ def _fold(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.casefold())
 
 
-def _check_present(available: Sequence[str], where: str, role: str, name: str | None) -> None:
-    if name is not None and name not in available:
-        raise ColumnError(
-            f"{where}: there is no column '{name}' for {role}; there are {_listed(available)}."
-            + nearest(name, available)
-        )
+def _several(role: str, names: Any) -> list[str] | None:
+    """Return column names as a list; a single name needs no brackets."""
+    if names is None or isinstance(names, str):
+        return None if names is None else [names]
+    try:
+        return list(names)
+    except TypeError:
+        raise OptionError(f"{role}={names!r} must be a list of column names.") from None
+
+
+def _check_named(available: Sequence[str], where: str, named: Sequence[tuple[str, str]]) -> None:
+    role_of: dict[str, str] = {}
+    for role, name in named:
+        if name not in available:
+            raise ColumnError(
+                f"{where}: there is no column {name!r} for {role}; there are {_listed(available)}."
+                + nearest(str(name), available)
+            )
+        if name in role_of:
+            raise ColumnError(
+                f"{where}: '{name}' is named for {role_of[name]} and for {role}; a column has one role."
+            )
+        role_of[name] = role
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(f"'{name}'" for name in names[:12])
+    shown = ", ".join(f"'{name[:40]}'" for name in names[:12])
     return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")

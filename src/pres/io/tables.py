@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import io
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
-from zipfile import BadZipFile
+from typing import Any
 
 import numpy as np
 import polars as pl
+import torch
+from torch import Tensor
 
 from pres.errors import (
+    ColumnError,
     EmptySourceError,
     OptionError,
+    PresError,
     SourceNotFoundError,
     UnreadableSourceError,
     nearest,
+    one_line,
 )
+from pres.io.panics import quiet_panics
 
-_SEPARATORS = ",\t;| "
+_SEPARATORS = ",\t;|"
 _TEXT = (".csv", ".tsv", ".txt")
 _COMPRESSED = (".gz", ".zst")
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_KNOWN = (*_TEXT, ".csv.gz", ".csv.zst", ".parquet", ".npz", ".npy")
+_NOT_A_COLUMN = (TypeError, ValueError, NotImplementedError, OverflowError, pl.exceptions.PolarsError)
 
 
 @dataclass(frozen=True)
@@ -35,129 +40,156 @@ class Table:
     frame: pl.DataFrame
     where: str  # the file's path, or what kind of object it was
     is_text: bool = False
-
-    @property
-    def name(self) -> str:
-        """A short name for the stream: the file's, without folders and endings."""
-        return Path(self.where).name.split(".")[0] or "events"
+    name: str = "events"  # for the stream: the file's, without folders and endings
 
 
-def open_table(source: Any, *, header: bool = True, separator: str | None = None) -> Table:
-    """Return any source as a table with at least one row."""
-    table = _open(source, header, separator)
+def open_table(
+    source: Any,
+    *,
+    header: bool = True,
+    separator: str | None = None,
+    unnamed: Sequence[str] = ("src", "dst", "t"),
+    what: str | None = None,
+) -> Table:
+    """Return any source as a table with at least one row.
+
+    The columns of a plain 2-D array are called ``unnamed`` and then ``f0, f1, …``; errors call a source
+    that is not a file ``what``.
+    """
+    if isinstance(source, (str, Path)):
+        table = _open_file(source, header, separator, unnamed)
+    else:
+        table = _open_object(source, unnamed, what)
     if table.frame.width == 0 or table.frame.height == 0:
-        raise EmptySourceError(f"{table.where} has no rows.")
+        raise EmptySourceError(f"{table.where} has no {'rows' if table.frame.width else 'columns'}.")
     return table
 
 
-def _open(source: Any, header: bool, separator: str | None) -> Table:
-    if isinstance(source, (str, Path)):
-        return _open_file(Path(source), header, separator)
-    if isinstance(source, pl.LazyFrame):
-        return Table(source.collect(), "the polars frame")
+def _open_object(source: Any, unnamed: Sequence[str], what: str | None) -> Table:
     if isinstance(source, pl.DataFrame):
-        return Table(source, "the polars frame")
+        return Table(source, what or "the polars frame")
+    if isinstance(source, pl.LazyFrame):
+        try:
+            return Table(source.collect(), what or "the polars frame")
+        except (Exception, pl.exceptions.PanicException) as error:  # whatever the user's query may raise
+            raise UnreadableSourceError(f"the polars query fails: {one_line(error)}.") from None
     if isinstance(source, Mapping):
-        return Table(
-            _from_arrays({str(k): np.asarray(v) for k, v in source.items()}, "the arrays"), "the arrays"
-        )
-    if isinstance(source, np.ndarray):
-        return Table(_from_array(source, "the array"), "the array")
-    if type(source).__module__.partition(".")[0] == "pandas":
-        return Table(pl.from_pandas(source), "the pandas frame")
+        where = what or "the dict"
+        return Table(_from_arrays(source, where), where)
+    if isinstance(source, (np.ndarray, Tensor)):
+        where = what or "the array"
+        return Table(_from_array(_array(source), where, unnamed), where)
+    if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
+        where = what or "the pandas frame"
+        return Table(_from_pandas(source, where), where)
     raise OptionError(
-        f"cannot read events from {type(source).__name__}: give a path, a polars or pandas frame, "
+        f"cannot read a table from {type(source).__name__}: give a path, a polars or pandas frame, "
         "a NumPy array, or a dict of arrays."
     )
 
 
-def _open_file(path: Path, header: bool, separator: str | None) -> Table:
+def _open_file(source: str | Path, header: bool, separator: str | None, unnamed: Sequence[str]) -> Table:
+    path = Path(source).expanduser()
+    endings = [ending.lower() for ending in path.suffixes]
+    kind = endings[-1] if endings else ""
+    if kind in _COMPRESSED and len(endings) > 1:
+        kind = endings[-2]
+    name = path.name.split(".")[0] or "events"
+    try:
+        _check_there(path)
+        if kind in (".parquet", ".pq"):
+            with quiet_panics():
+                return Table(pl.read_parquet(path, glob=False), str(path), name=name)
+        if kind in (".npz", ".npy"):
+            return Table(_from_numpy_file(path, unnamed), str(path), name=name)
+        if kind in _TEXT:
+            return Table(_from_text(path, header, separator), str(path), is_text=True, name=name)
+    except PresError:
+        raise
+    except (Exception, pl.exceptions.PanicException) as error:  # a corrupt file can break a reader anyhow
+        raise UnreadableSourceError(_explain(path, error)) from None
+    ending = f"a file ending in '{kind}'" if kind else "a file without an ending"
+    raise UnreadableSourceError(f"{path}: {ending} cannot be read; known are {', '.join(_KNOWN)}.")
+
+
+def _check_there(path: Path) -> None:
     if not path.exists():
         beside = [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []
         raise SourceNotFoundError(f"{path}: no such file.{nearest(path.name, beside)}")
     if path.is_dir():
         raise SourceNotFoundError(f"{path} is a folder; give one file.")
-    endings = [ending.lower() for ending in path.suffixes]
-    kind = endings[-1] if endings else ""
-    if kind in _COMPRESSED and len(endings) > 1:
-        kind = endings[-2]
-    try:
-        if path.stat().st_size == 0:
-            raise EmptySourceError(f"{path} is empty (0 bytes).")
-        if kind in (".parquet", ".pq"):
-            return Table(pl.read_parquet(path, glob=False), str(path))
-        if kind in (".npz", ".npy"):
-            return Table(_from_numpy_file(path), str(path))
-        if kind in _TEXT:
-            return Table(_from_text(path, header, separator), str(path), is_text=True)
-    except OSError as error:
-        raise UnreadableSourceError(f"{path} cannot be read: {_one_line(error)}.") from None
-    except pl.exceptions.PolarsError as error:
-        raise UnreadableSourceError(f"{path} is cut short or corrupt: {_one_line(error)}.") from None
-    except pl.exceptions.PanicException as error:  # a crash inside the reader, on a corrupt file
-        raise UnreadableSourceError(f"{path} is corrupt: {_one_line(error)}.") from None
-    known = ", ".join((*_TEXT, ".csv.gz", ".csv.zst", ".parquet", ".npz", ".npy"))
-    raise UnreadableSourceError(f"{path}: a file ending in '{kind}' cannot be read; known are {known}.")
+    if path.stat().st_size == 0:
+        raise EmptySourceError(f"{path} is empty (0 bytes).")
 
 
-def _one_line(error: BaseException) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0].rstrip(".") if text else type(error).__name__
+def _explain(path: Path, error: BaseException) -> str:
+    said = one_line(error)
+    if "utf" in said.lower():
+        return f"{path} is not UTF-8 text. Save it as UTF-8, or give it the ending of its own format."
+    if "pickle" in said:
+        return f"{path} is not a file of plain NumPy arrays; save them without Python objects."
+    if isinstance(error, PermissionError):
+        return f"{path} cannot be read: no permission."
+    return f"{path} is cut short, corrupt, or not what its ending says: {said}."
 
 
 def _from_text(path: Path, header: bool, separator: str | None) -> pl.DataFrame:
-    first = _first_line(path)
-    separator = separator or max(_SEPARATORS, key=first.count)
+    first, lone_return, _ = _first_line(path).partition("\r")  # it ends the lines of old spreadsheets
+    separator = _separator(path, first, separator)
+    if header:
+        _check_header(path, first, separator)
+    options: dict[str, Any] = {"has_header": header, "separator": separator, "infer_schema": False}
     try:
-        frame = pl.read_csv(path, has_header=header, separator=separator, infer_schema=False, glob=False)
-    except pl.exceptions.NoDataError:
-        raise EmptySourceError(f"{path} has no rows.") from None
-    except pl.exceptions.PolarsError as error:
-        raise UnreadableSourceError(_explain_text_error(path, separator, error)) from None
-    if header and all(_is_number(cell) for cell in first.strip().split(separator)):
+        frame = pl.read_csv(path, eol_char=lone_return or "\n", glob=False, **options)
+    except pl.exceptions.ComputeError as error:
+        raise UnreadableSourceError(_row_too_long(path, separator) or _explain(path, error)) from None
+    if header:
+        frame.columns = [name.strip() for name in frame.columns]
+    else:
+        frame.columns = [f"column_{place + 1}" for place in range(frame.width)]
+    return _without_last_blank_lines(frame)
+
+
+def _first_line(path: Path) -> str:
+    """Return the first line that is not blank; polars decompresses it if need be."""
+    lines = pl.scan_lines(path, glob=False).filter(pl.col("line").str.strip_chars() != "").head(1).collect()
+    if lines.height == 0:
+        raise EmptySourceError(f"{path} has no rows.")
+    line: str = lines.item().removeprefix("\ufeff")
+    if "\0" in line:
+        raise UnreadableSourceError(f"{path} holds NUL bytes, so it is not text in UTF-8. Save it as UTF-8.")
+    return line
+
+
+def _separator(path: Path, first: str, given: str | None) -> str:
+    if given is None:
+        found = max(_SEPARATORS, key=first.count)
+        if found in first:
+            return found
+        if "  " in first.strip():
+            raise UnreadableSourceError(
+                f"{path}: the columns are padded with several spaces. Write one separator between them."
+            )
+        return " "  # only where it is all there is: names may hold spaces
+    if not (isinstance(given, str) and len(given.encode()) == 1 and given not in '"\r\n'):
+        raise OptionError(f"separator={given!r} must be a single character, such as ',' or '\\t'.")
+    return given
+
+
+def _check_header(path: Path, first: str, separator: str) -> None:
+    names = [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]
+    if all(_is_number(name) for name in names):
         raise UnreadableSourceError(
             f"{path}: the first line ({first.strip()[:60]}) holds only numbers, so it is not a header. Pass "
             "header=False; the columns are then called column_1, column_2, …"
         )
-    return frame
+    _check_distinct(names, str(path))
 
 
-def _open_text(path: Path) -> IO[str]:
-    with path.open("rb") as file:
-        magic = file.read(4)
-    if magic.startswith(_GZIP):
-        return gzip.open(path, "rt", encoding="utf-8-sig", errors="replace")
-    if magic == _ZSTD:  # polars reads these; the text itself is only wanted for explanations
-        return io.StringIO("")
-    return path.open(encoding="utf-8-sig", errors="replace")
-
-
-def _first_line(path: Path) -> str:
-    try:
-        with _open_text(path) as file:
-            line = file.readline(1 << 20)
-    except EOFError:
-        raise UnreadableSourceError(f"{path} is cut short: the compressed data end too early.") from None
-    if not line:  # zst
-        line = ",".join(pl.read_csv(path, has_header=True, n_rows=0, infer_schema=False, glob=False).columns)
-    return line
-
-
-def _explain_text_error(path: Path, separator: str, error: Exception) -> str:
-    """Return what is wrong with a text file, with the line where a row has too many fields."""
-    try:
-        with _open_text(path) as file:
-            rows = csv.reader(file, delimiter=separator)
-            width = len(next(rows, []))
-            for row in rows:
-                if len(row) > width:
-                    return (
-                        f"{path}, line {rows.line_num}: {len(row)} fields where the first line has {width}. "
-                        "Mend the line, or quote the text that contains the separator."
-                    )
-    except (csv.Error, OSError, EOFError):
-        pass  # the first explanation stands
-    return f"{path} is cut short or corrupt: {_one_line(error)}."
+def _check_distinct(names: Sequence[str], where: str) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1 and name]
+    if twice:
+        raise ColumnError(f"{where}: more than one column is called '{twice[0]}'. Give each its own name.")
 
 
 def _is_number(cell: str) -> bool:
@@ -168,46 +200,94 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _from_numpy_file(path: Path) -> pl.DataFrame:
+def _row_too_long(path: Path, separator: str) -> str | None:
+    """Return what is wrong with the first row that has more fields than the first line, if there is one."""
+    lines = pl.read_lines(path, glob=False).get_column("line")
+    rows = csv.reader((f"{line}\n" for line in lines), delimiter=separator)
     try:
-        loaded = np.load(path, allow_pickle=False)
+        width = len(next(rows, []))
+        for row in rows:
+            if len(row) > width:
+                return (
+                    f"{path}, line {rows.line_num}: {len(row)} fields where the first line has {width}. "
+                    "Mend the line, or quote the text that contains the separator."
+                )
+    except csv.Error:  # the reader's own explanation has to do
+        pass
+    return None
+
+
+def _without_last_blank_lines(frame: pl.DataFrame) -> pl.DataFrame:
+    last = frame.select(pl.any_horizontal(pl.all().is_not_null()).arg_true().max()).item()
+    return frame.head(0 if last is None else last + 1)
+
+
+def _from_numpy_file(path: Path, unnamed: Sequence[str]) -> pl.DataFrame:
+    with path.open("rb") as file:
+        loaded = np.load(file, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
-            return _from_array(loaded, str(path))
-        with loaded as archive:
-            return _from_arrays({name: archive[name] for name in archive.files}, str(path))
-    except (ValueError, EOFError, BadZipFile, KeyError, SyntaxError, NotImplementedError) as error:
-        raise UnreadableSourceError(
-            f"{path} is not a plain NumPy file, or is cut short: {_one_line(error)}."
-        ) from None
+            return _from_array(loaded, str(path), unnamed)
+        return _from_arrays({name: loaded[name] for name in loaded.files}, str(path))
 
 
-def _from_array(array: np.ndarray[Any, Any], where: str) -> pl.DataFrame:
+def _from_array(array: np.ndarray[Any, Any], where: str, unnamed: Sequence[str]) -> pl.DataFrame:
     if array.dtype.names is not None:
         return _from_arrays({name: array[name] for name in array.dtype.names}, where)
-    if array.ndim != 2 or array.shape[1] < 3:
-        raise OptionError(
-            f"{where} has shape {array.shape}: give a structured array, or a 2-D one with the columns "
-            "src, dst, t and then features."
-        )
-    names = ["src", "dst", "t", *(f"f{i}" for i in range(array.shape[1] - 3))]
+    if array.ndim != 2 or array.shape[1] < len(unnamed):
+        wanted = f" with the columns {', '.join(unnamed)} and then features" if unnamed else ""
+        raise OptionError(f"{where} has shape {array.shape}: give a structured array, or a 2-D one{wanted}.")
+    names = [*unnamed, *(f"f{i}" for i in range(array.shape[1] - len(unnamed)))]
     return _from_arrays({name: array[:, i] for i, name in enumerate(names)}, where)
 
 
-def _from_arrays(arrays: Mapping[str, np.ndarray[Any, Any]], where: str) -> pl.DataFrame:
+def _from_arrays(arrays: Mapping[Any, Any], where: str) -> pl.DataFrame:
     """Return the arrays as columns; a 2-D array ``x`` becomes the columns ``x0 … xd``."""
     columns: dict[str, pl.Series] = {}
-    length = next((array.shape[0] for array in arrays.values() if array.ndim), 0)
-    for name, array in arrays.items():
+    length: int | None = None
+    for name, values in arrays.items():
+        try:
+            array = _array(values)
+        except ValueError:
+            raise UnreadableSourceError(f"{where}: '{name}' is ragged; its rows differ in length.") from None
+        length = array.shape[0] if length is None and array.ndim else length
         if array.ndim not in (1, 2) or array.shape[0] != length:
             raise UnreadableSourceError(
-                f"{where}: '{name}' has shape {array.shape}, but the first array has {length:,} rows."
+                f"{where}: '{name}' has shape {array.shape}, but the first array has {length or 0:,} rows."
             )
-        wide = (
-            {name: array} if array.ndim == 1 else {f"{name}{i}": array[:, i] for i in range(array.shape[1])}
-        )
-        for column, values in wide.items():
-            try:
-                columns[column] = pl.Series(column, np.ascontiguousarray(values))
-            except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
-                raise UnreadableSourceError(f"{where}: '{name}': {_one_line(error)}.") from None
+        wide = {str(name): array}
+        if array.ndim == 2:
+            wide = {f"{name}{i}": array[:, i] for i in range(array.shape[1])}
+        for column, one in wide.items():
+            columns[column] = _column(column, one.tolist() if one.dtype == object else one)
     return pl.DataFrame(columns)
+
+
+def _array(values: Any) -> np.ndarray[Any, Any]:
+    """Return anything array-like as an array of a type that polars knows."""
+    if isinstance(values, Tensor):
+        half = values.dtype == torch.bfloat16  # NumPy has no such type
+        values = (values.float() if half else values).numpy(force=True)
+    array = np.asarray(values)
+    if array.dtype.kind in "mM" and np.datetime_data(array.dtype)[0] not in ("ms", "us", "ns"):
+        return array.astype(f"{array.dtype.kind}8[ms]")
+    return array
+
+
+def _from_pandas(frame: Any, where: str) -> pl.DataFrame:
+    """Return a pandas frame, with an index that has a name as a column like the others."""
+    if all(name is not None and name not in frame.columns for name in frame.index.names):
+        frame = frame.reset_index()
+    names = [str(name) for name in frame.columns]
+    _check_distinct(names, where)
+    try:
+        return pl.DataFrame([_column(name, frame.iloc[:, place]) for place, name in enumerate(names)])
+    except ImportError:
+        raise OptionError("a pandas frame is read through pyarrow: pip install 'pres[pandas]'.") from None
+
+
+def _column(name: str, values: Any) -> pl.Series:
+    """Return values as a column; what has no type in polars stays as objects, to be refused where used."""
+    try:
+        return pl.Series(name, values)
+    except _NOT_A_COLUMN:
+        return pl.Series(name, list(values), dtype=pl.Object)

@@ -16,68 +16,73 @@ from pres.errors import ValueInRowError
 from pres.io.tables import Table
 
 _EPOCH_UNITS = {"ns": 1_000_000_000, "us": 1_000_000, "ms": 1_000}
+_ISO = (  # date, minute, second, fraction of a second, zone
+    r"(?i)^(\d{4}-\d{2}-\d{2})"
+    r"(?:[T ](\d{2}:\d{2})(?:(:\d{2})(?:[.,](\d{1,9}))?)?\s*(Z|UTC|[+-]\d{2}(?::?\d{2})?)?)?$"
+)
+_ISO_PARTS = "%Y-%m-%dT%H:%M:%S%.f%#z"
+_EXACT_FLOAT = 2**53  # beyond it a float64 skips integers
 
 
 def bad_value(where: str, column: str, row: int, value: Any, problem: str) -> ValueInRowError:
     """Return the error for one cell; ``row`` counts from 0."""
-    shown = "is empty" if value is None else f"is {value!r}"
+    if value is None or (isinstance(value, str) and not value.strip()):
+        shown = "is empty"
+    else:
+        text = repr(value.to_list() if isinstance(value, pl.Series) else value)
+        shown = f"is {text}" if len(text) <= 60 else f"is {text[:57]}…"
     return ValueInRowError(f"{where}, row {row + 1:,}, column '{column}' {shown}: {problem}")
 
 
 def read_ids(table: Table, column: str) -> pl.Series:
     """Return a column of node ids as Int64 or String, without an empty one."""
-    ids = table.frame.get_column(column)
-    if ids.null_count():
-        raise bad_value(table.where, column, _first(ids.is_null()), None, "every event needs its node ids.")
-    if isinstance(ids.dtype, (pl.Categorical, pl.Enum)):
-        return ids.cast(pl.String)
+    ids = _as_text(table.frame.get_column(column))
+    if ids.dtype == pl.String and table.is_text:
+        ids = ids.str.strip_chars()
+    empty = ids.is_null() if ids.dtype != pl.String else (ids == "").fill_null(True)
+    if empty.any():
+        raise bad_value(table.where, column, _first(empty), None, "every event needs its node ids.")
     if ids.dtype == pl.String:
         return _integers_if_all_are(ids) if table.is_text else ids
-    if ids.dtype.is_float():
-        whole = ids.cast(pl.Int64, strict=False)
-        fractional = ~(whole.cast(pl.Float64) == ids.cast(pl.Float64)).fill_null(False)
-        if fractional.any():
-            row = _first(fractional)
-            raise bad_value(table.where, column, row, ids[row], "a node id must be text or a whole number.")
-        return whole
-    if not ids.dtype.is_integer():
-        raise bad_value(
-            table.where, column, 0, ids[0], f"a node id must be text or a whole number, not {ids.dtype}."
-        )
-    too_large = ids.cast(pl.Int64, strict=False).is_null()
-    if too_large.any():
-        row = _first(too_large)
-        raise bad_value(table.where, column, row, ids[row], "the id exceeds 64 bits; give it as text.")
-    return ids.cast(pl.Int64)
+    if not ids.dtype.is_numeric():
+        problem = f"a node id must be text or a whole number, not {_kind(ids)}."
+        raise bad_value(table.where, column, 0, ids[0], problem)
+    whole = ids.cast(pl.Int64, strict=False)
+    unusable = (whole.cast(ids.dtype) != ids).fill_null(True)
+    if unusable.any():
+        row = _first(unusable)
+        problem = "a node id must be text or a whole number of at most 64 bits."
+        raise bad_value(table.where, column, row, ids[row], problem)
+    return whole
 
 
-def _integers_if_all_are(ids: pl.Series) -> pl.Series:
+def _integers_if_all_are(text: pl.Series) -> pl.Series:
     """Return text as integers where nothing is lost by it ('007' stays text)."""
-    integers = ids.cast(pl.Int64, strict=False)
-    if integers.null_count() or not (integers.cast(pl.String) == ids).all():
-        return ids
+    integers = text.cast(pl.Int64, strict=False)
+    if integers.null_count() or not (integers.cast(pl.String) == text).all():
+        return text
     return integers
 
 
 def read_times(table: Table, column: str) -> tuple[Tensor, str | None]:
     """Return times `[n]` as int64 or float64, and their unit where the column itself knows it."""
-    times = table.frame.get_column(column)
+    times = _as_text(table.frame.get_column(column))
     if times.dtype == pl.String:
         times = _times_from_text(table, times)
+    missing = times.is_null()
+    if missing.any():
+        raise bad_value(table.where, column, _first(missing), None, "every event needs a time.")
+    unit = None
     if isinstance(times.dtype, pl.Date):
         times = times.cast(pl.Datetime("ms"))
-    unit = None
-    if isinstance(times.dtype, pl.Datetime):
-        times, unit = _epoch(times)
-    elif times.dtype.is_decimal():
-        times = times.cast(pl.Float64)
+    if isinstance(times.dtype, (pl.Datetime, pl.Duration)):
+        times, unit = _ticks(times)
     if not times.dtype.is_numeric():
-        raise bad_value(
-            table.where, column, 0, times[0], f"a time is a number, a date or ISO text, not {times.dtype}."
-        )
-    dtype = pl.Float64 if times.dtype.is_float() else pl.Int64
-    values = times.cast(dtype, strict=False)
-    unusable = ~values.is_finite().fill_null(False) if dtype == pl.Float64 else values.is_null()
+        problem = f"a time is a number, a date or ISO text, not {_kind(times)}."
+        raise bad_value(table.where, column, 0, times[0], problem)
+    fractional = times.dtype.is_float() or (isinstance(times.dtype, pl.Decimal) and times.dtype.scale > 0)
+    values = times.cast(pl.Float64 if fractional else pl.Int64, strict=False)
+    unusable = ~values.is_finite().fill_null(False)
     if unusable.any():
         row = _first(unusable)
         raw = table.frame.get_column(column)[row]
@@ -88,35 +93,51 @@ def read_times(table: Table, column: str) -> tuple[Tensor, str | None]:
 def _times_from_text(table: Table, text: pl.Series) -> pl.Series:
     """Return text as integers, floats or datetimes: the first of these that fits the whole column."""
     text = text.str.strip_chars()
-    empty = text.is_null() | (text == "")
+    empty = (text == "").fill_null(True)
     if empty.any():
         raise bad_value(table.where, text.name, _first(empty), None, "every event needs a time.")
-    candidates = [text.cast(pl.Int64, strict=False), text.cast(pl.Float64, strict=False)]
-    if not all(candidate.null_count() == 0 for candidate in candidates[:1]):
-        unit = "ns" if text.str.contains(r"\.\d{7}").any() else "us"
-        candidates.append(_datetimes(text, unit))
-    for candidate in candidates:
-        if candidate.null_count() == 0:
-            return candidate
-    best = min(candidates, key=lambda candidate: candidate.null_count())
-    row = _first(best.is_null())
-    raise bad_value(
-        table.where,
-        text.name,
-        row,
-        text[row],
-        "not a time. Use numbers, or ISO dates like 2024-05-17T08:30:00.",
+    integers = text.cast(pl.Int64, strict=False)
+    if not integers.null_count():
+        return integers
+    floats = text.cast(pl.Float64, strict=False)
+    if not floats.null_count():
+        rounded = text.str.contains(r"^[+-]?\d") & (floats.abs() > _EXACT_FLOAT) & floats.is_finite()
+        if rounded.any():
+            row = _first(rounded)
+            problem = "a time this large keeps its digits only if the whole column is 64-bit integers."
+            raise bad_value(table.where, text.name, row, text[row], problem)
+        return floats
+    datetimes = _datetimes(text)
+    if not datetimes.null_count():
+        return datetimes
+    row = _first(min(floats, datetimes, key=pl.Series.null_count).is_null())
+    problem = "not a time. Use numbers, or ISO dates like 2024-05-17T08:30:00."
+    raise bad_value(table.where, text.name, row, text[row], problem)
+
+
+def _datetimes(text: pl.Series) -> pl.Series:
+    """Return ISO text as UTC datetimes, null where it is none; without a zone it is taken as UTC."""
+    parts = text.str.extract_groups(_ISO).struct
+    date, minute, second, fraction, zone = (parts.field(name) for name in parts.fields)
+    zone = zone.str.replace(r"(?i)^(Z|UTC)$", "+00:00").fill_null("+00:00")
+    iso = (
+        date
+        + "T"
+        + minute.fill_null("00:00")
+        + second.fill_null(":00")
+        + "."
+        + fraction.fill_null("0")
+        + zone
     )
+    micro = iso.str.to_datetime(_ISO_PARTS, time_unit="us", strict=False)
+    if not (fraction.str.len_bytes() > 6).any():
+        return micro
+    nano = iso.str.to_datetime(_ISO_PARTS, time_unit="ns", strict=False)
+    fits = nano.cast(pl.Int64) // 1000 == micro.cast(pl.Int64)  # nanoseconds reach from 1677 to 2262
+    return pl.select(pl.when(fits).then(nano)).to_series()
 
 
-def _datetimes(text: pl.Series, unit: Any) -> pl.Series:
-    try:
-        return text.str.to_datetime(time_unit=unit, time_zone="UTC", strict=False)
-    except pl.exceptions.PolarsError:  # no format could be inferred
-        return pl.Series(text.name, [None] * len(text), dtype=pl.Datetime(unit, "UTC"))
-
-
-def _epoch(times: pl.Series) -> tuple[pl.Series, str]:
+def _ticks(times: pl.Series) -> tuple[pl.Series, str]:
     """Return datetimes as integers since 1970: seconds if all are whole, otherwise in their own unit."""
     unit = str(getattr(times.dtype, "time_unit", "us"))
     ticks = times.cast(pl.Int64)
@@ -132,8 +153,8 @@ def read_numbers(table: Table, columns: tuple[str, ...]) -> Tensor:
         column = table.frame.get_column(name)
         if column.dtype == pl.String:
             column = column.str.strip_chars()
-        elif not (column.dtype.is_numeric() or column.dtype == pl.Boolean or column.dtype == pl.Null):
-            problem = f"a numeric feature cannot be {column.dtype}; pass it in categories=… instead."
+        elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
+            problem = f"a numeric feature cannot be {_kind(column)}; pass it in categories=… instead."
             raise bad_value(table.where, name, 0, column[0], problem)
         numeric.append(column.cast(pl.Float64, strict=False))
     with np.errstate(over="ignore"):
@@ -142,38 +163,51 @@ def read_numbers(table: Table, columns: tuple[str, ...]) -> Tensor:
     if not finite.all():
         row, place = (int(i) for i in np.argwhere(~finite)[0])
         raw = table.frame.get_column(columns[place])[row]
-        hint = " Text goes in categories=…" if isinstance(raw, str) else ""
-        raise bad_value(table.where, columns[place], row, raw, f"a feature must be a finite number.{hint}")
+        is_word = isinstance(raw, str) and raw.strip() and numeric[place][row] is None
+        hint = " Text goes in categories=…" if is_word else ""
+        raise bad_value(table.where, columns[place], row, raw, f"a feature must be a finite float32.{hint}")
     return torch.from_numpy(values)
 
 
 def read_categories(table: Table, column: str) -> tuple[Tensor, tuple[Any, ...]]:
     """Return a column as indices `[n]` into its levels, and the levels in order of value."""
-    values = table.frame.get_column(column)
+    values = _as_text(table.frame.get_column(column))
+    if values.dtype == pl.String and table.is_text:
+        values = _integers_if_all_are(values.str.strip_chars())
     if values.null_count():
         row = _first(values.is_null())
         problem = "fill it first, for instance with a category of its own."
         raise bad_value(table.where, column, row, None, problem)
-    if isinstance(values.dtype, (pl.Categorical, pl.Enum)):
-        values = values.cast(pl.String)
-    if values.dtype.is_nested():
-        raise bad_value(table.where, column, 0, values[0], f"a category cannot be {values.dtype}.")
+    if values.dtype.is_nested() or values.dtype == pl.Object:
+        raise bad_value(table.where, column, 0, values[0], f"a category cannot be {_kind(values)}.")
     levels = values.unique().sort()
     return _tensor(values.rank("dense").cast(pl.Int64) - 1), tuple(levels.to_list())
 
 
 def read_labels(table: Table, column: str) -> Tensor:
-    """Return integer labels `[n]`."""
-    labels = table.frame.get_column(column)
+    """Return integer labels `[n]`; true and false count as 1 and 0."""
+    labels = _as_text(table.frame.get_column(column))
+    numbers = labels
     if labels.dtype == pl.String:
-        labels = labels.str.strip_chars()
-        labels = labels.replace({"True": "1", "true": "1", "False": "0", "false": "0"})
-    numbers = labels.cast(pl.Float64, strict=False) if not labels.dtype.is_nested() else pl.Series([None])
-    whole = (numbers.is_finite() & (numbers == numbers.round())).fill_null(False)
+        numbers = labels.str.strip_chars().str.replace(r"(?i)^true$", "1").str.replace(r"(?i)^false$", "0")
+    elif not (labels.dtype.is_numeric() or labels.dtype in (pl.Boolean, pl.Null)):
+        problem = f"a label must be a whole number, not {_kind(labels)}."
+        raise bad_value(table.where, column, 0, labels[0], problem)
+    numbers = numbers.cast(pl.Float64, strict=False)
+    whole = ((numbers.abs() < _EXACT_FLOAT) & (numbers == numbers.round())).fill_null(False)
     if not whole.all():
         row = _first(~whole)
         raise bad_value(table.where, column, row, labels[row], "a label must be a whole number.")
     return _tensor(numbers.cast(pl.Int64))
+
+
+def _as_text(values: pl.Series) -> pl.Series:
+    """Return categorical columns as the text they stand for, all others as they are."""
+    return values.cast(pl.String) if isinstance(values.dtype, (pl.Categorical, pl.Enum)) else values
+
+
+def _kind(values: pl.Series) -> str:
+    return "of mixed or unknown type" if values.dtype == pl.Object else str(values.dtype)
 
 
 def _first(mask: pl.Series) -> int:

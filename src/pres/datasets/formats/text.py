@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 from polars._typing import PolarsDataType
 
-from pres.errors import ColumnError, EmptySourceError, UnreadableSourceError
+from pres.errors import ColumnError, EmptySourceError, UnreadableSourceError, one_line
 from pres.io.tables import Table, open_table
 
 
@@ -95,5 +95,4 @@ def _explain(path: Path, width: int, error: BaseException) -> str:
                 return (
                     f"{path}, line {number:,}: {found} fields where the others have {width}. Mend the line."
                 )
-    first_line = str(error).partition("\n")[0].rstrip(".")
-    return f"{path} is cut short or corrupt: {first_line}."
+    return f"{path} is cut short or corrupt: {one_line(error)}."

@@ -15,7 +15,7 @@ from torch import Tensor
 from pres.datasets.formats.raw import RawEvents, read_integers
 from pres.datasets.formats.text import open_by_name
 from pres.datasets.registry import Dataset
-from pres.errors import UnreadableSourceError
+from pres.errors import UnreadableSourceError, one_line
 from pres.io.values import read_labels, read_times
 
 _FILES = {
@@ -83,8 +83,7 @@ def _tensor(path: Path) -> Tensor:
             f"{path} is not a plain tensor: loading it could execute code, so it was not loaded."
         ) from None
     except Exception as error:  # a damaged file makes the reader fail in many ways
-        first_line = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
-        raise UnreadableSourceError(f"{path} is cut short or not a tensor file: {first_line}.") from None
+        raise UnreadableSourceError(f"{path} is cut short or not a tensor file: {one_line(error)}.") from None
     if not isinstance(loaded, Tensor) or loaded.ndim != 2 or loaded.is_complex():
         shape = tuple(loaded.shape) if isinstance(loaded, Tensor) else type(loaded).__name__
         raise UnreadableSourceError(f"{path} should hold one tensor [rows, features], but holds {shape}.")
