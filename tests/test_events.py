@@ -204,3 +204,15 @@ def test_what_does_not_fit_is_refused_in_one_line(change: dict[str, Any], said: 
     with pytest.raises(OptionError) as caught:
         EventStream(**{"src": [0, 1], "dst": [1, 2], "t": [1, 2]} | change)
     assert said in str(caught.value) and len(str(caught.value).splitlines()) == 1
+
+
+def test_large_features_whose_sum_overflows_are_finite_all_the_same() -> None:
+    x = torch.full((2, 1), 3e38)
+    assert EventStream(torch.tensor([0, 1]), torch.tensor([1, 0]), torch.tensor([1, 2]), x=x).x is not None
+    with pytest.raises(OptionError, match="row 1"):
+        EventStream(
+            torch.tensor([0, 1]),
+            torch.tensor([1, 0]),
+            torch.tensor([1, 2]),
+            x=torch.tensor([[1.0], [torch.inf]]),
+        )

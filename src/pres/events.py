@@ -85,8 +85,7 @@ class EventStream:
         _check_times(own["t"])
         num_nodes = _check_nodes(own["src"], own["dst"], self.num_nodes, self.num_src)
         for name in ("x", "node_x"):
-            # A sum is finite only if all its terms are, and takes no memory of their size.
-            if name in own and not math.isfinite(own[name].sum(dtype=torch.float64)):
+            if name in own and not _all_finite(own[name]):
                 row = int((~own[name].isfinite()).nonzero()[0, 0])
                 raise OptionError(f"{name} holds a value in row {row} that is not a finite float32.")
         if "node_x" in own and len(own["node_x"]) != num_nodes:
@@ -204,6 +203,11 @@ def _copy(name: str, values: Any) -> Tensor:
     if name != "t" and (tensor.is_floating_point() or (tensor.dtype == torch.bool and name != "label")):
         raise OptionError(f"{name} must hold integers, not {tensor.dtype}.")
     return tensor.to(torch.int64, copy=True)
+
+
+def _all_finite(values: Tensor) -> bool:
+    # A sum is finite only if its terms are, and takes no memory; finite terms may still add up to infinity.
+    return math.isfinite(values.sum()) or bool(values.isfinite().all())
 
 
 def _check_shapes(tensors: dict[str, Tensor]) -> None:

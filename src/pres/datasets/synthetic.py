@@ -199,7 +199,8 @@ def _backward_leavers(
 
 def _place_on_ring(topic: Tensor, num_topics: int, features: int, generator: torch.Generator) -> Tensor:
     """Return `[n, features]`: cosine and sine of the topic's angle, then of its multiples, with noise."""
-    angle = topic.float() * (2 * math.pi / num_topics)
-    columns = [(torch.cos if i % 2 == 0 else torch.sin)(angle * (i // 2 + 1)) for i in range(features)]
-    x = torch.stack(columns, dim=1)
-    return x + FEATURE_NOISE * torch.randn(x.shape, generator=generator)
+    angle = torch.arange(num_topics) * (2 * math.pi / num_topics)
+    multiples = angle.unsqueeze(1) * (torch.arange(features) // 2 + 1)
+    places = torch.where(torch.arange(features) % 2 == 0, multiples.cos(), multiples.sin())
+    noise = torch.randn(len(topic), features, generator=generator).mul_(FEATURE_NOISE)
+    return noise.add_(places.index_select(0, topic))

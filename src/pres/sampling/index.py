@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pres.errors import OptionError, check_choice
 from pres.events import EventStream
-from pres.incidence import first_of_equal, incidences
+from pres.incidence import empty, first_of_equal, incidences
 from pres.sampling.counter_random import below, uniform
 
 Visibility = Literal["fresh", "batch"]
@@ -57,11 +57,13 @@ class TemporalIndex:
         entries = incidences(events.src, events.dst, events.num_nodes, self.direction)
         self._t = events.t
         self._first_of_equal = first_of_equal(events.t)
-        self._keys = entries.keys
         nodes = torch.arange(self.num_nodes + 1, device=events.src.device)
-        self._start = torch.searchsorted(self._keys, nodes * self.num_events)  # [num_nodes + 1]
-        self._neighbour = (events.src + events.dst).index_select(0, entries.events).sub_(entries.nodes)
-        self._time = events.t.index_select(0, entries.events)
+        self._start = torch.searchsorted(entries.keys, nodes * self.num_events)  # [num_nodes + 1]
+        # One entry follows the last, at which slots without a neighbour point: no key, and zeros.
+        self._keys = _with_one_more(entries.keys, torch.iinfo(torch.int64).max)
+        self._neighbour = _with_one_more(events.src + events.dst, 0, at=entries.events)
+        self._neighbour[:-1] -= entries.nodes
+        self._time = _with_one_more(events.t, 0, at=entries.events)
 
     def cutoffs(self, batch: EventStream, visibility: Visibility = "fresh") -> Tensor:
         """Return the cutoff `[b]` of each event of a batch (a slice of the indexed stream).
@@ -131,19 +133,26 @@ class TemporalIndex:
         return torch.searchsorted(self._keys, nodes * self.num_events + cutoffs)
 
     def _gather(self, nodes: Tensor, slots: Tensor, mask: Tensor) -> Neighbours:
-        if len(self._keys) == 0:
-            empty = torch.zeros_like(slots)
-            return Neighbours(empty, empty, empty.to(self._time.dtype), mask)
         absent = ~mask
-        flat = slots.masked_fill_(absent, 0).flatten()
+        flat = slots.masked_fill_(absent, len(self._keys) - 1).flatten()
         keys, neighbours, t = (
             values.index_select(0, flat).view_as(slots)
             for values in (self._keys, self._neighbour, self._time)
         )
-        events = keys.sub_((nodes * self.num_events).unsqueeze(1))
-        for values in (neighbours, events, t):
-            values.masked_fill_(absent, 0)
+        events = keys.sub_((nodes * self.num_events).unsqueeze(1)).masked_fill_(absent, 0)
         return Neighbours(neighbours, events, t, mask)
+
+
+def _with_one_more(values: Tensor, last: int, at: Tensor | None = None) -> Tensor:
+    """Return the values (``at`` some positions, if given) and ``last`` behind them."""
+    size = len(values) if at is None else len(at)
+    result = empty(size + 1, values.dtype, values.device)
+    if at is None:
+        result[:-1] = values
+    else:
+        torch.index_select(values, 0, at, out=result[:-1])
+    result[-1] = last
+    return result
 
 
 def _check_k(k: int) -> None:
@@ -157,11 +166,10 @@ def _subsets(available: Tensor, k: int, seed: int, *names: Tensor) -> Tensor:
     Floyd's algorithm, all queries at once: the i-th draw is from 0 … top, and top itself is taken
     when the draw was there already.
     """
-    size = available.clamp(min=k)
-    chosen = torch.full((len(available), k), -1, device=available.device)
-    for i in range(k):
-        top = size - k + i
-        drawn = below(top + 1, uniform(seed, *names, torch.tensor(i, device=top.device)))
-        taken = (chosen[:, :i] == drawn.unsqueeze(1)).any(dim=1)
-        chosen[:, i] = torch.where(taken, top, drawn)
+    column = torch.arange(k, device=available.device)
+    top = available.clamp(min=k).unsqueeze(1) - k + column
+    chosen = below(top + 1, uniform(seed, *(name.unsqueeze(1) for name in names), column))
+    for i in range(1, k):
+        taken = (chosen[:, :i] == chosen[:, i : i + 1]).any(dim=1)
+        chosen[:, i] = torch.where(taken, top[:, i], chosen[:, i])
     return chosen
