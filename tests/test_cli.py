@@ -43,6 +43,23 @@ def test_diagnose_prints_tables_and_takes_named_columns_without_a_note(clicks: P
     assert "note:" not in done.stderr
 
 
+def test_diagnose_reads_files_without_a_header_and_features(clicks: Path) -> None:
+    bare = clicks.with_name("bare.txt")
+    bare.write_text("\n".join(f"{i % 7} {i % 3} {i} {i / 2} {'ab'[i % 2]}" for i in range(60)))
+    columns = ["--src", "column_1", "--dst", "column_2", "--time", "column_3", "--x", "column_4"]
+    done = run("diagnose", bare, "--no-header", *columns, "--category", "column_5", "--one-kind", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["summary"]
+    assert (found["events"], found["edge_features"], found["categorical_features"]) == (60, 1, 1)
+
+
+def test_a_name_means_the_dataset_even_beside_a_folder_of_that_name(tmp_path: Path) -> None:
+    (tmp_path / "synthetic").mkdir()
+    done = run("diagnose", "synthetic", "--batch-size", "200", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["dataset"] == "synthetic"
+
+
 def test_diagnose_knows_the_embedded_stream() -> None:
     done = run("diagnose", "synthetic", "--batch-size", "200", "--json")
     assert done.returncode == 0, done.stderr
@@ -58,6 +75,11 @@ def test_diagnose_knows_the_embedded_stream() -> None:
         (["diagnose", "clicks.csv", "--batch-size", "9000"], "300 events"),
         (["diagnose", "clicks.csv", "--time-unit", "hours"], "time_unit='hours'"),
         (["diagnose", "clicks.csv", "--png", "clicks.csv/x.png"], "cannot write clicks.csv/x.png"),
+        (["diagnose", "clicks.csv", "--png", "clicks.csv"], "clicks.csv: a picture is written as .png"),
+        (
+            ["diagnose", "synthetic", "--directed", "--src", "user"],
+            "src, directed can be given for a file only",
+        ),
     ],
 )
 def test_a_mistake_is_one_clear_line_and_exit_code_1(clicks: Path, arguments: list[str], says: str) -> None:

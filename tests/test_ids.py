@@ -107,3 +107,13 @@ def test_only_nodes_of_one_side_are_decoded_at_once() -> None:
         with pytest.raises(UnknownIdError, match=f"node {node} is none of the stream's 4 nodes"):
             IdMap.dense(4).decode(torch.tensor([node]))
     assert IdMap.dense(4, 2).decode(torch.tensor([], dtype=torch.int64)).to_list() == []
+
+
+def test_decode_takes_lists_arrays_and_single_nodes() -> None:
+    ids = IdMap(pl.Series("id", ["a", "b", "c"]))
+    for nodes in ([2, 0], np.array([2, 0]), torch.tensor([2, 0])):
+        assert ids.decode(nodes).to_list() == ["c", "a"]
+    assert ids.decode(1).to_list() == ["b"]
+    for nonsense in ("b", 1.5, [None]):
+        with pytest.raises(OptionError, match="decode takes"):
+            ids.decode(nonsense)

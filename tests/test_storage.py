@@ -42,3 +42,20 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write_whole(tmp_path / "a.txt", write)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_stays_a_link_and_its_target_is_replaced(tmp_path: Path) -> None:
+    target, link = tmp_path / "target.txt", tmp_path / "link.txt"
+    target.write_text("old")
+    link.symlink_to(target)
+    write_whole(link, lambda unfinished: unfinished.write_text("new"))
+    assert link.is_symlink() and target.read_text() == "new"
+
+
+def test_what_is_not_a_file_is_never_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path):
+        with pytest.raises(StorageError, match="it is not a file"):
+            write_whole(path, lambda unfinished: unfinished.write_text("new"))
+    assert pipe.is_fifo()

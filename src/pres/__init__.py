@@ -1,12 +1,39 @@
 """Train memory-based dynamic graph neural networks on event streams, at large temporal batches."""
 
-from pres import datasets, sampling
-from pres.datasets import load
-from pres.diagnosis import diagnose
-from pres.errors import Notice, PresError
-from pres.events import EventStream
-from pres.io import read
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pres import datasets, sampling
+    from pres.datasets import load
+    from pres.diagnosis import diagnose
+    from pres.errors import Notice, PresError
+    from pres.events import EventStream
+    from pres.io import read
 
 __version__ = "0.1.0"
 
 __all__ = ["EventStream", "Notice", "PresError", "datasets", "diagnose", "load", "read", "sampling"]
+
+# Where each public name lives. They are imported when first asked for: torch takes seconds to import, and
+# `pres --help` should not.
+_HOME = {
+    "EventStream": "pres.events",
+    "Notice": "pres.errors",
+    "PresError": "pres.errors",
+    "diagnose": "pres.diagnosis",
+    "load": "pres.datasets",
+    "read": "pres.io",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    if name in __all__:
+        return import_module(f"pres.{name}")
+    raise AttributeError(f"module 'pres' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

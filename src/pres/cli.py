@@ -9,14 +9,17 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 
 from pres import __version__
-from pres.errors import Notice, PresError, SourceNotFoundError, UnknownDatasetError
-from pres.events import EventStream
+from pres.errors import Notice, OptionError, PresError, UnknownDatasetError, nearest
+
+if TYPE_CHECKING:
+    from pres.datasets import Entry
+    from pres.events import EventStream
 
 app = typer.Typer(
     help="Train memory-based dynamic graph neural networks on event streams.",
@@ -41,9 +44,6 @@ def main() -> None:
             raise
         _err.print(f"[bold red]error:[/] {_plain(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(1)
-    except KeyboardInterrupt:
-        _err.print("interrupted")
-        sys.exit(130)
 
 
 def _show_version(wanted: bool) -> None:
@@ -66,19 +66,19 @@ def diagnose(
     source: Source,
     src: Annotated[str | None, typer.Option(help="Column of the source's id.")] = None,
     dst: Annotated[str | None, typer.Option(help="Column of the destination's id.")] = None,
-    time: Annotated[str | None, typer.Option("--time", help="Column of the time.")] = None,
+    time: Annotated[str | None, typer.Option("--time", help="Column of the time (t).")] = None,
     label: Annotated[str | None, typer.Option(help="Column of an integer label.")] = None,
+    x: Annotated[list[str] | None, typer.Option("--x", help="A numeric feature column; repeatable.")] = None,
+    category: Annotated[list[str] | None, typer.Option(help="A categorical column; repeatable.")] = None,
     bipartite: Annotated[
         bool | None,
-        typer.Option("--bipartite/--one-kind", help="Whether sources and destinations differ in kind."),
+        typer.Option("--bipartite/--one-kind", help="Do sources and destinations differ in kind?"),
     ] = None,
-    directed: Annotated[
-        bool, typer.Option(help="Whether neighbourhoods follow the events' direction.")
-    ] = False,
+    directed: Annotated[bool, typer.Option(help="Do neighbourhoods follow the events' direction?")] = False,
+    header: Annotated[bool, typer.Option(help="Does a text file start with column names?")] = True,
+    separator: Annotated[str | None, typer.Option(help="What separates a text file's columns.")] = None,
     time_unit: Annotated[str | None, typer.Option(help="Unit of time: ns, us, ms, s, h or d.")] = None,
-    batch_size: Annotated[
-        list[int] | None, typer.Option(help="A batch size to try; may be repeated.")
-    ] = None,
+    batch_size: Annotated[list[int] | None, typer.Option(help="A batch size to try; repeatable.")] = None,
     ties: Annotated[Literal["cut", "whole"], typer.Option(help="May a batch cut equal times apart?")] = "cut",
     png: Annotated[Path | None, typer.Option(help="Also draw the diagnosis as a picture here.")] = None,
     as_json: AsJson = False,
@@ -86,24 +86,30 @@ def diagnose(
 ) -> None:
     """Show what a stream is like, and what larger temporal batches would lose."""
     from pres.diagnosis import diagnose as run_diagnosis
-    from pres.diagnosis.diagnose import BATCH_SIZES
+    from pres.diagnosis.figure import check_png
     from pres.diagnosis.tables import as_tables
 
-    columns = {
+    if png is not None:
+        check_png(png)
+    options = {
         "src": src,
         "dst": dst,
         "t": time,
         "label": label,
-        "time_unit": time_unit,
+        "x": x or None,
+        "categories": category or None,
         "bipartite": bipartite,
+        "directed": directed or None,
+        "header": None if header else False,
+        "separator": separator,
+        "time_unit": time_unit,
     }
-    given = {name: value for name, value in columns.items() if value is not None}
     with _notices():
-        events = _events(source, given | ({"directed": True} if directed else {}))
-    diagnosis = run_diagnosis(events, batch_size or BATCH_SIZES, ties=ties, progress=_err.is_terminal)
+        events = _events(source, {name: value for name, value in options.items() if value is not None})
+    diagnosis = run_diagnosis(events, batch_size or None, ties=ties, progress=_err.is_terminal)
     if png is not None:
         diagnosis.save_png(png)
-        _err.print(f"picture: {_plain(str(png))}", highlight=False)
+        _err.print(f"picture: {_plain(str(png))}", highlight=False, soft_wrap=True)
     if as_json:
         _print_json(diagnosis.to_dict() | {"png": None if png is None else str(png)})
     else:
@@ -122,36 +128,44 @@ def datasets(as_json: AsJson = False, debug: Debug = False) -> None:
         _print_json({"datasets": [dataclasses.asdict(row) for row in rows]})
         return
     table = Table(title="Named datasets, with their published counts", title_justify="left", box=None)
-    for name in ("name", "events", "nodes", "features", "positives", "where"):
-        table.add_column(name, justify="left" if name in ("name", "where") else "right")
+    for name in ("name", "events", "nodes", "features", "positives", "status"):
+        table.add_column(name, justify="left" if name in ("name", "status") else "right", overflow="fold")
     for row in rows:
-        features = _count(row.edge_features or row.relations)
-        table.add_row(
-            row.name, _count(row.events), _count(row.nodes), features, _count(row.positives), row.status
-        )
+        positives = _count(row.positives)
+        table.add_row(row.name, _count(row.events), _count(row.nodes), _features(row), positives, row.status)
     _out.print(table)
     for row in rows:
         how = f"{row.where} ({row.format})" if row.format else row.where
-        _out.print(f"\n[bold]{row.name}[/]  {row.title}. {_plain(row.note)}\n  {_plain(how)}", soft_wrap=True)
+        variant = f" This copy is the variant '{row.variant}'." if row.variant else ""
+        about = f"{row.title}. {row.note}".strip() + variant
+        _out.print(f"\n[bold]{row.name}[/]  {_plain(about)}\n  {_plain(how)}", soft_wrap=True)
+
+
+def _features(row: Entry) -> str:
+    return f"{row.relations:,} relations" if row.relations else _count(row.edge_features)
 
 
 def _count(value: int | None) -> str:
     return "–" if value is None else f"{value:,}"
 
 
-def _events(source: str, columns: dict[str, Any]) -> EventStream:
-    """Return the events of a file if there is one of that name, otherwise of the dataset so called."""
+def _events(source: str, options: dict[str, Any]) -> EventStream:
+    """Return the dataset of that name if there is one, otherwise the events of the file."""
     from pres.datasets import load
+    from pres.datasets.registry import DATASETS
     from pres.io import read
 
-    if Path(source).exists():
-        return read(source, **columns)
-    try:
+    if source.casefold() in DATASETS:
+        if options:
+            named = ", ".join(options)
+            raise OptionError(f"'{source}' is a named dataset; {named} can be given for a file only.")
         return load(source)
-    except UnknownDatasetError as error:
-        if Path(source).suffix or "/" in source:
-            raise SourceNotFoundError(f"{source}: no such file.") from None
-        raise UnknownDatasetError(f"{error} (Nor is there a file '{source}'.)") from None
+    if Path(source).exists() or Path(source).suffix or "/" in source:
+        return read(source, **options)
+    raise UnknownDatasetError(
+        f"there is neither a file nor a dataset '{source}'.{nearest(source, DATASETS)} "
+        f"Datasets are {', '.join(DATASETS)}."
+    )
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from pres.ids import IdMap
 if TYPE_CHECKING:
     from pres.summary import Summary
 
-_PER_EVENT = ("src", "dst", "t", "x", "categories", "label")
+_PER_EVENT = ("src", "dst", "t", "x", "categories", "label", "row")
 _TENSORS = (*_PER_EVENT, "node_x")
 SECONDS_PER_UNIT = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "h": 3600.0, "d": 86400.0}
 
@@ -71,6 +71,7 @@ class EventStream:
     x: Tensor | None = None  # [n, d] float32, numeric edge features
     categories: Tensor | None = None  # [n, c] int64, categorical edge features as embedding indices
     label: Tensor | None = None  # [n] int64, state of the source at the event
+    row: Tensor | None = None  # [n] int64, the row of the input (from 0) each event was; None: in their order
     node_x: Tensor | None = None  # [num_nodes, d] float32, numeric node features
     num_nodes: int = 0  # found from the ids when 0
     num_src: int | None = None  # bipartite: sources are 0 … num_src - 1, destinations follow
@@ -135,6 +136,8 @@ class EventStream:
         Events with equal time stay together: those tied with a boundary belong to the earlier part,
         unless nothing would be left for a later one.
         """
+        if not (isinstance(train, float | int) and isinstance(val, float | int)):
+            raise OptionError("split(train=0.70, val=0.15) takes two fractions; the test part gets the rest.")
         if not (train > 0 and val > 0 and train + val < 1):
             raise OptionError(
                 f"split(train={train}, val={val}): both must be positive and leave a test part."

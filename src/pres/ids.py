@@ -62,8 +62,14 @@ class IdMap:
             return _encode(values, self.src_values, "destination")
         return _encode(values, self.dst_values, "destination") + len(self.src_values)
 
-    def decode(self, nodes: Tensor) -> pl.Series:
+    def decode(self, nodes: Any) -> pl.Series:
         """Return the user's ids of nodes `[n]` that lie on one side (all sources or all destinations)."""
+        try:
+            nodes = torch.as_tensor(nodes).reshape(-1)
+        except (TypeError, ValueError, RuntimeError):
+            raise OptionError("decode takes nodes: a tensor, an array or a list of integers.") from None
+        if nodes.is_floating_point():
+            raise OptionError(f"decode takes integer nodes, not {nodes.dtype}.")
         outside = nodes[(nodes < 0) | (nodes >= self.num_nodes)]
         if len(outside):
             raise UnknownIdError(f"node {int(outside[0])} is none of the stream's {self.num_nodes:,} nodes.")

@@ -23,7 +23,10 @@ def storage_errors(path: Path, advice: str = "Nothing was left behind.") -> Iter
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> Path:
     """Let ``write`` fill a file beside ``path``, then put it in its place in one step; return ``path``."""
-    with storage_errors(path):
+    target, path = path, path.resolve()  # a link stays a link, and what it leads to is replaced
+    if path.exists() and not path.is_file():
+        raise StorageError(f"cannot write {target}: it is not a file. Choose another name.")
+    with storage_errors(target):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
         os.close(descriptor)
@@ -36,4 +39,4 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> Path:
             unfinished.replace(path)
         finally:
             unfinished.unlink(missing_ok=True)
-    return path
+    return target

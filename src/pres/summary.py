@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pres.events import EventStream
-from pres.incidence import Incidences, distinct, incidences
+from pres.incidence import Incidences, check_key_range, distinct, incidences
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Summary:
 def summarise(events: EventStream) -> Summary:
     """Return the statistics of ``events`` in O(n log n)."""
     n = len(events)
+    check_key_range(events.num_nodes, events.num_nodes)
     distinct_pairs = len(distinct(events.src * events.num_nodes + events.dst))
     _, run_lengths = torch.unique_consecutive(events.t, return_counts=True)
     entries = incidences(events.src, events.dst, events.num_nodes)

@@ -5,7 +5,7 @@ import torch
 from matplotlib import image
 
 from pres.diagnosis import diagnose
-from pres.errors import StorageError
+from pres.errors import OptionError, StorageError
 from pres.events import EventStream, StreamInfo
 from tests.streams import as_stream
 
@@ -26,6 +26,14 @@ def test_streams_whose_gaps_are_all_equal_or_all_ties_can_be_drawn(tmp_path: Pat
     tied = as_stream([(i, i + 60, float(i >= 30)) for i in range(60)])
     for i, stream in enumerate((even, tied)):
         assert diagnose(stream).save_png(tmp_path / f"{i}.png").stat().st_size > 10_000
+
+
+def test_only_a_png_is_ever_written(tmp_path: Path) -> None:
+    (tmp_path / "clicks.csv").write_text("mine")
+    diagnosis = diagnose(as_stream([(0, 1, float(i)) for i in range(60)]))
+    with pytest.raises(OptionError, match=r"clicks\.csv: a picture is written as \.png"):
+        diagnosis.save_png(tmp_path / "clicks.csv")
+    assert (tmp_path / "clicks.csv").read_text() == "mine"
 
 
 def test_a_target_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:

@@ -89,7 +89,8 @@ def test_feature_columns_that_are_not_there() -> None:
 
 def test_a_role_that_cannot_be_guessed() -> None:
     assert refused(ColumnError, "a", "b", "t") == (
-        "a.csv: no column looks like src; there are 'a', 'b', 't'. Name it with src=…"
+        "a.csv: no column looks like src or dst; there are 'a', 'b', 't'. Name them (src=…, dst=…); if the "
+        "first line is data already, say so (header=False)."
     )
     assert "no column looks like t; " in refused(ColumnError, "src", "dst", "c")
 
@@ -124,3 +125,28 @@ def test_names_that_are_no_names() -> None:
     )
     refused(ColumnError, "a", src=["a"])
     assert refused(OptionError, "a", x=3) == "x=3 must be a list of column names."
+
+
+@pytest.mark.parametrize(
+    ("names", "roles"),
+    [
+        (("src_ip", "dst_ip", "time_ms"), ("src_ip", "dst_ip", "time_ms")),
+        (("from_account", "to_account", "Event Time"), ("from_account", "to_account", "Event Time")),
+        (("user_agent", "user", "item", "ts"), ("user", "item", "ts")),
+    ],
+)
+def test_a_word_inside_a_name_is_enough_but_a_whole_name_is_better(
+    names: tuple[str, ...], roles: tuple[str, str, str]
+) -> None:
+    found = resolve_columns(names, "a.csv", src=None, dst=None, t=None, x=None, categories=(), label=None)
+    assert (found.src, found.dst, found.t) == roles
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "two_kinds"), [("user", "item", True), ("user", "to", False), ("src", "item", False)]
+)
+def test_only_two_telling_names_say_that_there_are_two_kinds(src: str, dst: str, two_kinds: bool) -> None:
+    found = resolve_columns(
+        (src, dst, "t"), "a.csv", src=None, dst=None, t=None, x=None, categories=(), label=None
+    )
+    assert found.names_two_kinds == two_kinds

@@ -1,4 +1,5 @@
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,20 @@ def test_no_file_stays_open() -> None:
         with quiet_panics():
             pass
     assert len(list(OPEN_FILES.iterdir())) == before
+
+
+def test_threads_take_turns_and_leave_standard_error_as_it_was() -> None:
+    before = os.fstat(2)
+
+    def redirect() -> None:
+        for _ in range(50):
+            with quiet_panics():
+                pass
+
+    threads = [threading.Thread(target=redirect) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    after = os.fstat(2)
+    assert (after.st_dev, after.st_ino) == (before.st_dev, before.st_ino)

@@ -182,11 +182,14 @@ def test_unsorted_events_are_sorted_stably(times: list[int]) -> None:
 
 def test_the_notice_of_a_sort_names_the_first_row() -> None:
     with pytest.warns(Notice) as said:
-        pres.read(COLUMNS | {"t": [1, 5, 2]}, **NAMED)
+        events = pres.read(COLUMNS | {"t": [1, 5, 2]}, **NAMED)
     assert str(said[0].message) == (
         "the dict: times in 't' go back 1 times, first at row 3; the events were sorted by time "
-        "(ties keep their order)."
+        "(ties keep their order). events.row tells which row each was."
     )
+    assert events.row is not None and events.row.tolist() == [0, 2, 1]
+    rest = events[1:].row
+    assert rest is not None and rest.tolist() == [2, 1]
 
 
 # Dense ids
@@ -240,7 +243,8 @@ def test_a_missing_file_and_missing_columns(tmp_path: Path) -> None:
         f"{path}: there is no column 'usr' for src; there are 'user', 'item', 'stamp'. Did you mean 'user'?"
     )
     assert refused(ColumnError, path) == (
-        f"{path}: no column looks like t; there are 'user', 'item', 'stamp'. Name it with t=…"
+        f"{path}: no column looks like t; there are 'user', 'item', 'stamp'. Name it (t=…); if the "
+        "first line is data already, say so (header=False)."
     )
 
 

@@ -28,6 +28,23 @@ def test_windows_equal_the_loop(events: list[Event], window: float) -> None:
     assert batches.edges.tolist() == window_edges([t for *_, t in events], window)
 
 
+def test_windows_of_integer_times_are_exact() -> None:
+    far = 2**25
+    t = torch.tensor([0, far + 1, far + 2, far + 3])
+    stream = EventStream(torch.zeros(4, dtype=torch.int64), torch.ones(4, dtype=torch.int64), t)
+    for window in (1, 1.0):
+        assert TemporalBatches(stream, window=window).edges.tolist() == [0, 1, 2, 3, 4]
+    hour = 3_600_000_000_000
+    t = torch.tensor([hour, 2 * hour - 1, 2 * hour, 3 * hour]) + 1_700_000_000_000_000_000
+    stream = EventStream(torch.zeros(4, dtype=torch.int64), torch.ones(4, dtype=torch.int64), t)
+    assert TemporalBatches(stream, window=3600e9).edges.tolist() == [0, 2, 3, 4]
+
+
+def test_a_repr_says_how_many_batches_of_which_size() -> None:
+    batches = TemporalBatches(as_stream([(0, 1, float(i)) for i in range(7)]), 3)
+    assert repr(batches) == "TemporalBatches of 'events': 3 batches, 1 to 3 events each"
+
+
 @given(events=small_streams(), size=st.integers(1, 9), start=st.integers(0, 10))
 def test_batches_are_consecutive_slices_of_the_stream(events: list[Event], size: int, start: int) -> None:
     stream = as_stream(events)
@@ -57,6 +74,7 @@ def test_batches_are_indexed_like_a_list() -> None:
         ({}, "either size"),
         ({"size": 5, "window": 1.0}, "either size"),
         ({"size": 0}, "batch size 0"),
+        ({"size": 2.5}, "batch size 2.5"),
         ({"window": 0.0}, "window=0.0"),
         ({"window": float("nan")}, "window=nan"),
         ({"size": 5, "ties": "hole"}, "Did you mean 'whole'"),

@@ -1,6 +1,6 @@
 import torch
 
-from pres.sampling.counter_random import below, uniform
+from pres.sampling.counter_random import below, derived, uniform
 
 
 def splitmix(z: int) -> int:
@@ -36,3 +36,8 @@ def test_draws_are_uniform_and_uncorrelated() -> None:
 def test_below_never_reaches_its_limit() -> None:
     almost_one = torch.tensor([1 - 2**-53, 0.0, 0.5], dtype=torch.float64)
     assert below(torch.tensor([2**53, 5, 0]), almost_one).tolist() == [2**53 - 1, 0, 0]
+
+
+def test_derived_seeds_are_all_different() -> None:
+    seeds = [derived(seed, counter) for seed in range(-3, 50) for counter in range(5)]
+    assert len({*seeds, *range(-3, 55)}) == len(seeds) + 58

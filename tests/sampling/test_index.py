@@ -173,3 +173,72 @@ def test_bad_questions_get_clear_errors() -> None:
         index.cutoffs(stream, "frech")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="whole stream"):
         TemporalIndex(stream[1:])
+
+
+def test_questions_about_other_events_are_refused() -> None:
+    stream = as_stream([(0, 1, float(i)) for i in range(6)])
+    other = as_stream([(0, 1, 100.0 + i) for i in range(6)])
+    index = TemporalIndex(stream)
+    node, ok = torch.tensor([0]), torch.tensor([3])
+    for nodes, cutoffs, message in (
+        (node, torch.tensor([7]), "cutoff 7 is not between 0 and 6"),
+        (node, torch.tensor([-1]), "cutoff -1"),
+        (torch.tensor([4]), ok, "node 4 is not between 0 and 3"),
+        (torch.tensor([-1]), ok, "node -1"),
+        (node, torch.tensor([3.0]), "integers"),
+        (node, torch.tensor([3, 3]), "one of each"),
+    ):
+        for ask in (index.recent, index.uniform):
+            with pytest.raises(OptionError, match=message):
+                ask(nodes, cutoffs, 2)
+        with pytest.raises(OptionError, match=message):
+            index.counts(nodes, cutoffs)
+    with pytest.raises(OptionError, match="knows only 4 events"):
+        TemporalIndex(stream[:4]).cutoffs(stream[3:5])
+    with pytest.raises(OptionError, match="not cut from the stream"):
+        index.cutoffs(other[2:4])
+    with pytest.raises(OptionError, match="NaN"):
+        index.cutoff_at(torch.tensor([float("nan")]))
+
+
+def test_infinite_times_see_nothing_or_everything() -> None:
+    infinities = torch.tensor([-torch.inf, torch.inf])
+    for t in (torch.tensor([5, 7]), torch.tensor([5.0, 7.0])):
+        stream = EventStream(torch.tensor([0, 0]), torch.tensor([1, 2]), t)
+        assert TemporalIndex(stream).cutoff_at(infinities).tolist() == [0, 2]
+
+
+def test_float_times_are_compared_in_64_bits() -> None:
+    t = torch.tensor([1e9, 1e9 + 0.25, 1e9 + 0.5], dtype=torch.float64)
+    index = TemporalIndex(EventStream(torch.tensor([0, 0, 0]), torch.tensor([1, 2, 3]), t))
+    assert index.cutoff_at(t).tolist() == [0, 1, 2]
+
+
+def test_queries_of_any_integer_type_and_plain_lists_are_understood() -> None:
+    n = 70_000  # nodes times events exceed 32 bits
+    stream = EventStream(torch.arange(n) % 50_000, torch.full((n,), n), torch.arange(n), num_nodes=n + 1)
+    index = TemporalIndex(stream)
+    nodes, cutoffs = stream.src[-100:], torch.full((100,), n)
+    expected = index.recent(nodes, cutoffs, 2)
+    found = index.recent(nodes.int(), cutoffs.int(), 2)
+    assert bool(expected.mask.any()) and torch.equal(found.events, expected.events)
+    assert torch.equal(index.recent(nodes.tolist(), cutoffs.tolist(), 2).events, expected.events)  # type: ignore[arg-type]
+
+
+def test_what_an_index_returns_can_be_written_to() -> None:
+    stream = as_stream([(0, 1, float(i)) for i in range(6)])
+    index = TemporalIndex(stream)
+    index.cutoffs(stream).add_(100)
+    assert index.cutoffs(stream).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_every_hop_draws_anew() -> None:
+    stream = as_stream([(0, 0, float(i)) for i in range(200)])  # every neighbour is node 0 again
+    index = TemporalIndex(stream)
+    query = (torch.tensor([0]), torch.tensor([200]))
+    first, second = index.hops(*query, (5, 5), "uniform", seed=3)
+    other_first, _ = index.hops(*query, (5, 5), "uniform", seed=4)
+    assert not torch.equal(first.events, other_first.events)
+    row = int(first.events[0].argmax())  # its newest neighbour is asked with nearly the same history
+    again = index.uniform(first.nodes[0, row : row + 1], first.events[0, row : row + 1], 5, seed=4)
+    assert not torch.equal(again.events[0], second.events[row])

@@ -113,3 +113,41 @@ def test_the_pool_can_be_given_and_is_checked() -> None:
         NegativeSampler(stream, "inductive")
     with pytest.raises(OptionError, match="count=0"):
         sampler.sample(stream, 0)
+
+
+def test_a_draw_belongs_to_its_event_whatever_the_batch() -> None:
+    events = [(i % 5, 5 + i % 7, float(i)) for i in range(60)]
+    stream = as_stream(events, isolated=100_000)  # so many that no first choice occurs in a batch
+    sampler = NegativeSampler(stream, pool="nodes")
+    whole = sampler.sample(stream, 2, 9).nodes
+    for start, stop in ((0, 7), (7, 30), (30, 60)):
+        assert torch.equal(sampler.sample(stream[start:stop], 2, 9).nodes, whole[start:stop])
+
+
+def test_only_refused_first_choices_depend_on_the_batch() -> None:
+    events = [(i % 20, 20 + (i * 7) % 40, float(i)) for i in range(400)]
+    stream = as_stream(events, isolated=0)
+    sampler = NegativeSampler(stream)
+    small = torch.cat([sampler.sample(stream[i : i + 20]).nodes for i in range(0, 400, 20)])
+    large = torch.cat([sampler.sample(stream[i : i + 100]).nodes for i in range(0, 400, 100)])
+    assert float((small == large).double().mean()) > 0.8
+
+
+def test_a_node_twice_in_the_pool_is_not_twice_as_likely() -> None:
+    stream = as_stream([(0, 1, 1.0), (0, 2, 2.0)], isolated=7)
+    drawn = NegativeSampler(stream, pool=torch.tensor([8, 5, 5, 5])).sample(stream, 4_000).nodes
+    assert abs(float((drawn == 5).double().mean()) - 0.5) < 0.05
+
+
+def test_other_batches_and_pools_are_refused() -> None:
+    stream = as_stream([(0, 1, float(i)) for i in range(6)], isolated=20)
+    with pytest.raises(OptionError, match="whole stream"):
+        NegativeSampler(stream[2:])
+    with pytest.raises(OptionError, match="knows only 4 events"):
+        NegativeSampler(stream[:4]).sample(stream[3:5])
+    for pool in (torch.ones(22, dtype=torch.bool), torch.tensor([1.5])):
+        with pytest.raises(OptionError, match="integer nodes"):
+            NegativeSampler(stream, pool=pool)
+    for train_end in (-5, 0, 7):
+        with pytest.raises(OptionError, match="train_end"):
+            NegativeSampler(stream, "inductive", train_end=train_end)

@@ -1,9 +1,11 @@
 from itertools import chain, pairwise
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pres.errors import OptionError
 from pres.sampling import PendingProfile, TemporalBatches, levels, pending_sets
 from tests.oracles.sampling import Event, fixed_edges, level_of_events, pending_set, updates_per_node
 from tests.streams import as_stream, small_streams
@@ -82,3 +84,17 @@ def test_ties_are_not_pending_on_each_other_but_keep_their_order_in_levels() -> 
     profile = PendingProfile.of(stream, torch.tensor([0, 3]))
     assert profile.sizes.tolist() == [0, 0, 2]
     assert profile.levels.tolist() == [0, 1, 2]
+
+
+def test_edges_that_do_not_cut_the_stream_are_refused() -> None:
+    stream = as_stream([(0, 1, 1.0), (0, 2, 2.0), (1, 2, 3.0)])
+    for edges in ([0, 2], [1, 3], [0, 4], [0, 2, 1, 3], []):
+        for profile in (PendingProfile.of, levels):
+            with pytest.raises(OptionError, match="do not cut 3 events"):
+                profile(stream, torch.tensor(edges, dtype=torch.int64))
+
+
+def test_an_empty_stream_has_no_load() -> None:
+    empty = as_stream([(0, 1, 1.0)])[:0]
+    load = PendingProfile.of(empty, torch.tensor([0])).load()
+    assert (load.batches, load.longest_chain, load.events_with_pending, load.mean_level_width) == (0, 0, 0, 0)

@@ -57,7 +57,7 @@ class Diagnosis:
 
 def diagnose(
     events: EventStream,
-    batch_sizes: Sequence[int] = BATCH_SIZES,
+    batch_sizes: Sequence[int] | None = None,
     *,
     ties: Ties = "cut",
     progress: bool = False,
@@ -66,13 +66,17 @@ def diagnose(
 
     Args:
         events: The stream to look at.
-        batch_sizes: Sizes to try; those larger than the stream are left out.
+        batch_sizes: Sizes to try; by default 50 to 6,400 as far as the stream reaches.
         ties: Whether batches may cut events of equal time apart, see `TemporalBatches`.
         progress: Whether to show a progress bar on stderr.
     """
-    sizes = sorted({size for size in batch_sizes if size <= len(events)})
-    if not sizes:
-        raise OptionError(f"no batch size in {list(batch_sizes)} fits a stream of {len(events):,} events.")
+    if len(events) == 0:
+        raise OptionError(f"'{events.info.title}' has no events to diagnose.")
+    if batch_sizes is None:
+        batch_sizes = [size for size in BATCH_SIZES if size <= len(events)] or [len(events)]
+    sizes = sorted(set(batch_sizes))
+    if not sizes or sizes[-1] > len(events):
+        raise OptionError(f"batch sizes {sizes} do not fit a stream of {len(events):,} events.")
     summary = events.summary()
     loads: dict[int, PendingLoad] = {}
     for size in track(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from pres.errors import OptionError
 from pres.events import SECONDS_PER_UNIT, EventStream
 from pres.storage import write_whole
 from pres.summary import gaps_between_events_of_a_node
@@ -24,9 +26,12 @@ _FIRST, _SECOND, _GREY = "#1f5fa8", "#d9822b", "#9aa3ad"
 
 def save_figure(diagnosis: Diagnosis, path: Path) -> Path:
     """Draw activity, gaps and pending load of ``diagnosis`` as a PNG at ``path``."""
+    check_png(path)
+    diagnosis = replace(diagnosis, events=diagnosis.events.to("cpu"))
     figure = Figure(figsize=(13, 7.2), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(f"{diagnosis.events.info.title}: {len(diagnosis.events):,} events", fontsize=14)
+    ties = ", equal times kept together" if diagnosis.ties == "whole" else ""
+    figure.suptitle(f"{diagnosis.events.info.title}: {len(diagnosis.events):,} events{ties}", fontsize=14)
     panels = figure.subplots(2, 3).flatten()
     _draw_rate(panels[0], diagnosis)
     _draw_activity(panels[1], diagnosis)
@@ -38,6 +43,12 @@ def save_figure(diagnosis: Diagnosis, path: Path) -> Path:
         panel.grid(alpha=0.25)
         panel.spines[["top", "right"]].set_visible(False)
     return write_whole(path, lambda unfinished: figure.savefig(unfinished, dpi=110, format="png"))
+
+
+def check_png(path: Path) -> None:
+    """Raise unless ``path`` is named as a picture, so that no other file is ever written over."""
+    if path.suffix.lower() != ".png":
+        raise OptionError(f"{path}: a picture is written as .png; give a name that ends so.")
 
 
 def _draw_rate(panel: Axes, diagnosis: Diagnosis) -> None:
@@ -85,8 +96,10 @@ def _draw_gaps(panel: Axes, diagnosis: Diagnosis) -> None:
         panel.set_xscale("log")
     ties = 1 - len(positive) / max(len(gaps), 1)
     panel.set(
-        title=f"Time between events of a node ({ties:.1%} are 0)",
-        xlabel=f"gap ({unit})" if unit else "gap",
+        title="Time between events of a node",
+        xlabel=f"gap ({unit}); {ties:.1%} are 0 and not shown"
+        if unit
+        else f"gap; {ties:.1%} are 0 and not shown",
         ylabel="pairs of events",
     )
 
@@ -98,14 +111,14 @@ def _draw_shares(panel: Axes, diagnosis: Diagnosis) -> None:
     panel.plot(sizes, with_pending, "o-", color=_FIRST, label="events with pending events")
     panel.plot(sizes, lost, "s-", color=_SECOND, label="lost memory updates")
     panel.set(xscale="log", ylim=(0, 103), title="What a batch loses", xlabel="batch size", ylabel="%")
-    panel.legend(frameon=False, loc="lower right")
+    panel.legend(framealpha=0.7, loc="best")
 
 
 def _draw_pending(panel: Axes, diagnosis: Diagnosis) -> None:
     sizes, loads = list(diagnosis.loads), list(diagnosis.loads.values())
     panel.plot(sizes, [load.mean_pending for load in loads], "o-", color=_FIRST, label="mean pending set")
     panel.plot(sizes, [load.longest_chain for load in loads], "s-", color=_SECOND, label="longest chain")
-    panel.plot(sizes, sizes, ":", color=_GREY, label="the whole batch")
+    panel.plot(sizes, [load.largest_batch for load in loads], ":", color=_GREY, label="largest batch")
     panel.set(xscale="log", yscale="log", title="Pending events", xlabel="batch size", ylabel="events")
     panel.legend(frameon=False)
 
@@ -119,7 +132,7 @@ def _draw_levels(panel: Axes, diagnosis: Diagnosis) -> None:
         xlabel="batch size",
         ylabel="mean level width",
     )
-    panel.set_ylim(bottom=0)
+    panel.set_ylim(0, 1.1 * max(load.mean_level_width for load in loads))
 
 
 def _survival(values: Tensor) -> tuple[np.ndarray, np.ndarray]:

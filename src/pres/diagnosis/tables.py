@@ -32,7 +32,7 @@ def _statistics(diagnosis: Diagnosis) -> Table:
         ("events", f"{found.events:,}"),
         ("nodes", _nodes(diagnosis)),
         ("time", _time(diagnosis)),
-        ("times", f"{found.distinct_t:,} distinct, at most {found.most_events_at_one_t:,} events at one"),
+        ("equal times", f"{found.distinct_t:,} distinct, at most {found.most_events_at_one_t:,} at one"),
         ("gap", f"{_duration(diagnosis, found.mean_gap)} on average between events of a node"),
         ("pairs", f"{found.distinct_pairs:,} distinct, {found.repeated_share:.1%} of events repeat one"),
         ("busiest node", f"{found.most_events_of_a_node:,} events"),
@@ -52,13 +52,15 @@ def _nodes(diagnosis: Diagnosis) -> str:
 
 
 def _time(diagnosis: Diagnosis) -> str:
-    found = diagnosis.summary
+    found, unit = diagnosis.summary, diagnosis.events.info.time_unit
+    if unit is None:
+        return f"{found.first_t:,} … {found.last_t:,} (say what one unit is with time_unit, s for seconds)"
     return f"{found.first_t:,} … {found.last_t:,} ({_duration(diagnosis, found.last_t - found.first_t)})"
 
 
 def _duration(diagnosis: Diagnosis, amount: float) -> str:
     unit = diagnosis.events.info.time_unit
-    return f"{amount:,.4g} units" if unit is None else human_duration(amount * SECONDS_PER_UNIT[unit])
+    return f"{amount:,.4g} units of time" if unit is None else human_duration(amount * SECONDS_PER_UNIT[unit])
 
 
 def _features(found: Summary) -> str:
@@ -72,16 +74,18 @@ def _loads(diagnosis: Diagnosis) -> Table:
     table = Table(
         title=f"Pending load by batch size (ties: {diagnosis.ties})",
         title_justify="left",
-        caption="pending = earlier events of the same batch that share a node\n"
-        "lost = updates left out by making one per node and batch\n"
-        "chain = events that must follow each other; width = events per level of exact memory",
+        caption="pending: events of the batch at a strictly earlier time that share a node\n"
+        "lost, chain, width go by stream order, equal times included:\n"
+        "lost: updates left out by making one per node and batch\n"
+        "chain: events that must follow each other; width: events per level of exact memory",
         caption_justify="left",
     )
-    for name in ("batch", "batches", "with pending", "mean pending", "lost updates", "chain", "width"):
-        table.add_column(name, justify="right")
+    for name in ("batch", "largest", "batches", "with pending", "mean pending", "lost", "chain", "width"):
+        table.add_column(name, justify="right", overflow="fold")
     for size, load in diagnosis.loads.items():
         table.add_row(
             f"{size:,}",
+            f"{load.largest_batch:,}",
             f"{load.batches:,}",
             f"{load.events_with_pending:.1%}",
             f"{load.mean_pending:,.1f}",

@@ -39,7 +39,7 @@ class Columns:
     @property
     def names_two_kinds(self) -> bool:
         """Whether the names say that sources and destinations are two kinds of nodes."""
-        return _fold(self.src) in _ACTORS or _fold(self.dst) in _THINGS
+        return not _words(self.src).isdisjoint(_ACTORS) and not _words(self.dst).isdisjoint(_THINGS)
 
     def without_label(self) -> Columns:
         """Return the same columns with the label among the unused ones."""
@@ -68,38 +68,51 @@ def resolve_columns(
     taken = {name for _, name in named}
     free = [name for name in available if name not in taken]
     guessed: list[str] = []
-
-    def find(role: str, given: str | None, required: bool) -> str | None:
-        if given is not None:
-            return given
-        found = _guess(role, free)
-        if found is None:
-            if required:
-                raise ColumnError(
-                    f"{where}: no column looks like {role}; there are {_listed(available)}. "
-                    f"Name it with {role}=…"
-                )
-            return None
-        free.remove(found)
-        guessed.append(f"{role}='{found}'")
-        return found
-
-    src_found, dst_found, t_found = find("src", src, True), find("dst", dst, True), find("t", t, True)
-    label_found = find("label", label, False)
-    assert src_found is not None and dst_found is not None and t_found is not None
+    found: dict[str, str | None] = {}
+    for role, given in (("src", src), ("dst", dst), ("t", t), ("label", label)):
+        name = _guess(role, free) if given is None else given
+        if given is None and name is not None:
+            free.remove(name)
+            guessed.append(f"{role}='{name}'")
+        found[role] = name
+    missing = [role for role in ("src", "dst", "t") if found[role] is None]
+    if missing:
+        raise ColumnError(
+            f"{where}: no column looks like {' or '.join(missing)}; there are {_listed(available)}. Name "
+            f"{'it' if len(missing) == 1 else 'them'} ({', '.join(f'{role}=…' for role in missing)}); if the "
+            "first line is data already, say so (header=False)."
+        )
     if x is None:
         x = [name for name in free if _FEATURE.fullmatch(name)]
         if x:
             guessed.append(f"x={x[0]!r} … {x[-1]!r}" if len(x) > 1 else f"x={x[0]!r}")
     unused = tuple(name for name in free if name not in x)
     return Columns(
-        src_found, dst_found, t_found, tuple(x), tuple(categories), label_found, tuple(guessed), unused
+        src=str(found["src"]),
+        dst=str(found["dst"]),
+        t=str(found["t"]),
+        x=tuple(x),
+        categories=tuple(categories),
+        label=found["label"],
+        guessed=tuple(guessed),
+        unused=unused,
     )
 
 
 def _guess(role: str, free: Sequence[str]) -> str | None:
-    by_folded = {_fold(name): name for name in reversed(free)}
-    return next((by_folded[known] for known in _KNOWN[role] if known in by_folded), None)
+    """Return the column whose whole name is known for the role, or else one with such a word in it."""
+    whole = {_fold(name): name for name in reversed(free)}
+    words = {word: name for name in reversed(free) for word in _words(name) if len(word) > 1}
+    for names in (whole, {} if role == "label" else words):
+        for known in _KNOWN[role]:
+            if known in names:
+                return names[known]
+    return None
+
+
+def _words(name: str) -> set[str]:
+    """Return the whole name and the words in it, as they are known."""
+    return {_fold(name), *(_fold(word) for word in re.split(r"[^A-Za-z0-9]+", name))}
 
 
 def _fold(name: str) -> str:

@@ -243,9 +243,10 @@ def _in_time_order(
         return parts
     warnings.warn(
         f"{table.where}: times in '{columns.t}' go back {int(backwards.sum()):,} times, first at row "
-        f"{int(backwards.nonzero()[0]) + 2:,}; the events were sorted by time (ties keep their order).",
+        f"{int(backwards.nonzero()[0]) + 2:,}; the events were sorted by time (ties keep their order). "
+        "events.row tells which row each was.",
         Notice,
         stacklevel=3,
     )
     order = torch.argsort(times, stable=True)
-    return {name: None if part is None else part[order] for name, part in parts.items()}
+    return {name: None if part is None else part[order] for name, part in parts.items()} | {"row": order}

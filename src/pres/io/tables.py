@@ -115,7 +115,10 @@ def _open_file(source: str | Path, header: bool, separator: str | None, unnamed:
 def _check_there(path: Path) -> None:
     if not path.exists():
         beside = [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []
-        raise SourceNotFoundError(f"{path}: no such file.{nearest(path.name, beside)}")
+        hint = nearest(path.name, beside) or (
+            "" if path.suffix else " A dataset is loaded by its name: pres.load."
+        )
+        raise SourceNotFoundError(f"{path}: no such file.{hint}")
     if path.is_dir():
         raise SourceNotFoundError(f"{path} is a folder; give one file.")
     if path.stat().st_size == 0:

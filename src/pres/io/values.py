@@ -41,7 +41,7 @@ def read_ids(table: Table, column: str) -> pl.Series:
         ids = ids.str.strip_chars()
     empty = ids.is_null() if ids.dtype != pl.String else (ids == "").fill_null(True)
     if empty.any():
-        raise bad_value(table.where, column, _first(empty), None, "every event needs its node ids.")
+        raise bad_value(table.where, column, _first(empty), None, f"every event needs its ids;{_drop(empty)}")
     if ids.dtype == pl.String:
         return _integers_if_all_are(ids) if table.is_text else ids
     if not ids.dtype.is_numeric():
@@ -71,7 +71,9 @@ def read_times(table: Table, column: str) -> tuple[Tensor, str | None]:
         times = _times_from_text(table, times)
     missing = times.is_null()
     if missing.any():
-        raise bad_value(table.where, column, _first(missing), None, "every event needs a time.")
+        raise bad_value(
+            table.where, column, _first(missing), None, f"every event needs a time;{_drop(missing)}"
+        )
     unit = None
     if isinstance(times.dtype, pl.Date):
         times = times.cast(pl.Datetime("ms"))
@@ -95,7 +97,9 @@ def _times_from_text(table: Table, text: pl.Series) -> pl.Series:
     text = text.str.strip_chars()
     empty = (text == "").fill_null(True)
     if empty.any():
-        raise bad_value(table.where, text.name, _first(empty), None, "every event needs a time.")
+        raise bad_value(
+            table.where, text.name, _first(empty), None, f"every event needs a time;{_drop(empty)}"
+        )
     integers = text.cast(pl.Int64, strict=False)
     if not integers.null_count():
         return integers
@@ -208,6 +212,11 @@ def _as_text(values: pl.Series) -> pl.Series:
 
 def _kind(values: pl.Series) -> str:
     return "of mixed or unknown type" if values.dtype == pl.Object else str(values.dtype)
+
+
+def _drop(empty: pl.Series) -> str:
+    rows = int(empty.sum())
+    return f" {rows:,} {'row lacks one' if rows == 1 else 'rows lack one'}: drop or fill before reading."
 
 
 def _first(mask: pl.Series) -> int:

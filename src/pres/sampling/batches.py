@@ -44,8 +44,9 @@ class TemporalBatches:
         if window is not None:
             self.edges = _window_edges(events.t, window)
         elif size is not None:
-            if size < 1:
-                raise OptionError(f"batch size {size}: a batch holds at least one event.")
+            if size < 1 or int(size) != size:
+                raise OptionError(f"batch size {size}: a batch holds a whole number of events, at least one.")
+            size = int(size)
             self.edges = _whole_tie_edges(events.t, size) if ties == "whole" else _edges(len(events), size)
         self._bounds = self.edges.tolist()
 
@@ -61,6 +62,11 @@ class TemporalBatches:
             return [self[i] for i in range(*key.indices(len(self)))]
         i = range(len(self))[key]
         return self.events[self._bounds[i] : self._bounds[i + 1]]
+
+    def __repr__(self) -> str:
+        sizes = torch.diff(self.edges)
+        spread = f"{int(sizes.min()):,} to {int(sizes.max()):,} events each" if len(self) else "empty"
+        return f"TemporalBatches of '{self.events.info.title}': {len(self):,} batches, {spread}"
 
     def __iter__(self) -> Iterator[EventStream]:
         return (self[i] for i in range(len(self)))
@@ -83,7 +89,11 @@ def _window_edges(t: Tensor, window: float) -> Tensor:
         raise OptionError(f"window={window}: a window of time must be positive.")
     if len(t) == 0:
         return torch.tensor([0])
-    number = torch.div(t - t[0], window, rounding_mode="floor")
+    elapsed = t - t[0]
+    if float(window).is_integer() and not t.is_floating_point():
+        number = torch.div(elapsed, int(window), rounding_mode="floor")  # exact for 64-bit times
+    else:
+        number = torch.div(elapsed.double(), window, rounding_mode="floor")
     first = (number[1:] != number[:-1]).nonzero().squeeze(1) + 1
     return torch.cat([torch.tensor([0]), first.cpu(), torch.tensor([len(t)])])
 

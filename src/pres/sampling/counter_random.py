@@ -16,16 +16,29 @@ _MIX = ((30, 0xBF58476D1CE4E5B9 - (1 << 64)), (27, 0x94D049BB133111EB - (1 << 64
 
 def uniform(seed: int, *counters: Tensor) -> Tensor:
     """Return float64 numbers in [0, 1), one per element of the counters' common (broadcast) shape."""
-    state = torch.tensor((seed + (1 << 63)) % (1 << 64) - (1 << 63), device=counters[0].device)
+    state = torch.tensor(_signed(seed), device=counters[0].device)
     for counter in counters:
-        state = _mix(state + (counter.long() + 1) * _STEP)
+        state = _absorb(state, counter)
     return _logical_shift(state, 11).double() * 2.0**-53
 
 
+def derived(seed: int, counter: int) -> int:
+    """Return another seed, for a purpose numbered ``counter``."""
+    return int(_absorb(torch.tensor(_signed(seed)), torch.tensor(counter)))
+
+
 def below(limit: Tensor, u: Tensor) -> Tensor:
-    """Return integers in [0, limit) from uniform numbers; 0 where ``limit`` is 0."""
-    drawn = (u * limit).long()
-    return torch.minimum(drawn, limit - 1).clamp_(min=0)  # u * limit may round up to limit
+    """Return integers in [0, limit) from uniform numbers, for limits up to 2^53; 0 where ``limit`` is 0."""
+    return (u * limit).long()
+
+
+def _signed(seed: int) -> int:
+    """Return any integer folded into 64 bits."""
+    return (seed + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def _absorb(state: Tensor, counter: Tensor) -> Tensor:
+    return _mix(state + (counter.long() + 1) * _STEP)
 
 
 def _mix(z: Tensor) -> Tensor:

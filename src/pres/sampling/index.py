@@ -12,7 +12,7 @@ from torch import Tensor
 from pres.errors import OptionError, check_choice
 from pres.events import EventStream
 from pres.incidence import empty, first_of_equal, incidences
-from pres.sampling.counter_random import below, uniform
+from pres.sampling.counter_random import below, derived, uniform
 
 Visibility = Literal["fresh", "batch"]
 Strategy = Literal["recent", "uniform"]
@@ -72,23 +72,31 @@ class TemporalIndex:
         earlier batches.
         """
         check_choice("visibility", visibility, ("fresh", "batch"))
+        check_slice(batch, self._t, "the index")
         fresh = self._first_of_equal[batch.offset : batch.offset + len(batch)]
-        return fresh if visibility == "fresh" else fresh.clamp(max=batch.offset)
+        return fresh.clone() if visibility == "fresh" else fresh.clamp(max=batch.offset)
 
     def cutoff_at(self, t: Tensor) -> Tensor:
         """Return the cutoffs of queries at times ``t``: everything strictly earlier is visible."""
+        t = torch.as_tensor(t, device=self._t.device)
+        if t.is_floating_point() and bool(t.isnan().any()):
+            raise OptionError("a query's time is NaN.")
         if self._t.is_floating_point():
             t = t.double()
         elif t.is_floating_point():
-            t = t.ceil().long()  # an integer is below t exactly if it is below the next integer
+            # An integer is below t exactly if it is below the next integer; infinities become just outside.
+            first, last = float(self._t[0]), float(self._t[-1])
+            t = t.double().clamp(first, last + 1).ceil().long()
         return torch.searchsorted(self._t, t)
 
     def counts(self, nodes: Tensor, cutoffs: Tensor) -> Tensor:
         """Return how many events `[q]` of each node lie before its cutoff."""
+        nodes, cutoffs = self._checked(nodes, cutoffs)
         return self._end(nodes, cutoffs) - self._start[nodes]
 
     def recent(self, nodes: Tensor, cutoffs: Tensor, k: int) -> Neighbours:
         """Return the ``k`` most recent neighbours of each node before its cutoff."""
+        nodes, cutoffs = self._checked(nodes, cutoffs)
         _check_k(k)
         back = torch.arange(1, k + 1, device=nodes.device)
         slots = self._end(nodes, cutoffs).unsqueeze(1) - back
@@ -99,6 +107,7 @@ class TemporalIndex:
 
         The draw is a function of seed, node and cutoff.
         """
+        nodes, cutoffs = self._checked(nodes, cutoffs)
         _check_k(k)
         first = self._start[nodes]
         available = self._end(nodes, cutoffs) - first
@@ -122,12 +131,35 @@ class TemporalIndex:
             if strategy == "recent":
                 neighbours = self.recent(nodes, cutoffs, k)
             else:
-                neighbours = self.uniform(nodes, cutoffs, k, seed + hop)
+                neighbours = self.uniform(nodes, cutoffs, k, derived(seed, hop))
             found.append(neighbours)
             nodes = neighbours.nodes.flatten()
             # An empty slot points at event 0, before which there is nothing.
             cutoffs = self._first_of_equal[neighbours.events.flatten()]
         return found
+
+    def _checked(self, nodes: Tensor, cutoffs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the queries as int64; a cutoff that is no position in the stream would show the future."""
+        device = self._t.device
+        nodes, cutoffs = torch.as_tensor(nodes, device=device), torch.as_tensor(cutoffs, device=device)
+        if nodes.ndim != 1 or nodes.shape != cutoffs.shape:
+            raise OptionError(
+                f"nodes {list(nodes.shape)} and cutoffs {list(cutoffs.shape)}: give one of each."
+            )
+        if nodes.is_floating_point() or cutoffs.is_floating_point():
+            raise OptionError("nodes and cutoffs are integers; index.cutoff_at(t) turns times into cutoffs.")
+        nodes, cutoffs = nodes.long(), cutoffs.long()  # keys do not fit 32 bits
+        if device.type != "cpu":  # a look at the values would wait for the device
+            return nodes, cutoffs.clamp(0, self.num_events)
+        for name, given, most in (("node", nodes, self.num_nodes - 1), ("cutoff", cutoffs, self.num_events)):
+            low, high = given.aminmax() if len(given) else (0, 0)
+            if low < 0 or high > most:
+                wrong = int(low if low < 0 else high)
+                raise OptionError(
+                    f"{name} {wrong} is not between 0 and {most:,}. A cutoff is a position in the stream: "
+                    "index.cutoff_at(t) finds it for a time."
+                )
+        return nodes, cutoffs
 
     def _end(self, nodes: Tensor, cutoffs: Tensor) -> Tensor:
         return torch.searchsorted(self._keys, nodes * self.num_events + cutoffs)
@@ -153,6 +185,19 @@ def _with_one_more(values: Tensor, last: int, at: Tensor | None = None) -> Tenso
         torch.index_select(values, 0, at, out=result[:-1])
     result[-1] = last
     return result
+
+
+def check_slice(batch: EventStream, t: Tensor, whose: str) -> None:
+    """Raise unless ``batch`` is cut from the stream whose times are ``t``."""
+    stop = batch.offset + len(batch)
+    if stop > len(t):
+        raise OptionError(
+            f"the batch ends at event {stop:,}, but {whose} knows only {len(t):,} events. Build it from the "
+            "whole stream and cut batches from that stream or its split."
+        )
+    same = t.device.type != "cpu" or len(batch) == 0 or bool(t[batch.offset] == batch.t[0])
+    if not same:
+        raise OptionError(f"the batch is not cut from the stream that {whose} was built from.")
 
 
 def _check_k(k: int) -> None:

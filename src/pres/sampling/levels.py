@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pres.errors import OptionError
 from pres.events import EventStream
 from pres.incidence import distinct, incidences
 
@@ -16,7 +17,9 @@ def levels(events: EventStream, edges: Tensor) -> Tensor:
     of its nodes in its batch. No two events of a level share a node, and the highest level plus one is the
     length of the batch's longest chain. All batches are worked at once, one step per level.
     """
-    successors = _successors(events, edges.to(events.src.device))
+    edges = edges.to(events.src.device)
+    check_edges(edges, len(events))
+    successors = _successors(events, edges)
     waiting = torch.bincount(successors[successors >= 0], minlength=len(events))
     level = torch.zeros(len(events), dtype=torch.int64, device=events.src.device)
     ready = (waiting == 0).nonzero().squeeze(1)
@@ -29,6 +32,13 @@ def levels(events: EventStream, edges: Tensor) -> Tensor:
         ready = distinct(following[waiting[following] == 0])
         current += 1
     return level
+
+
+def check_edges(edges: Tensor, num_events: int) -> None:
+    """Raise unless ``edges`` cut exactly so many events into batches."""
+    fits = len(edges) > 0 and int(edges[0]) == 0 and int(edges[-1]) == num_events
+    if not fits or bool((edges[1:] < edges[:-1]).any()):
+        raise OptionError(f"the edges do not cut {num_events:,} events: they rise from 0 to that number.")
 
 
 def _successors(events: EventStream, edges: Tensor) -> Tensor:

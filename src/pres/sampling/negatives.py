@@ -12,6 +12,7 @@ from pres.errors import NoNegativeError, OptionError, check_choice
 from pres.events import EventStream
 from pres.incidence import check_key_range, distinct, first_of_equal, sorted_keys
 from pres.sampling.counter_random import below, uniform
+from pres.sampling.index import check_slice
 
 NegativeStrategy = Literal["random", "historical", "inductive"]
 
@@ -31,8 +32,9 @@ class NegativeSampler:
     before the batch (and before the event's time), ``"inductive"`` from those of them it met first
     after training; where none is left they fall back on the pool, and say so.
 
-    Draws are with replacement, and a function of seed, event and column alone: the same for any order
-    of batches and after any restart. Pairs count in both directions unless the stream is directed.
+    Draws are with replacement, and a function of seed, event and column: the same for any order of
+    batches and after any restart. Only where a draw's first choice occurs in the batch does it depend
+    on the batch too. Pairs count in both directions unless the stream is directed.
 
     Args:
         events: The whole stream.
@@ -56,8 +58,11 @@ class NegativeSampler:
             raise OptionError("a NegativeSampler is made from the whole stream, not from a slice of it.")
         if train_end is None and (strategy == "inductive" or (isinstance(pool, str) and pool == "train")):
             raise OptionError("say with train_end= how many events are training events.")
+        if train_end is not None and not 0 < train_end <= len(events):
+            raise OptionError(f"train_end={train_end:,} is not between 1 and {len(events):,} events.")
         self.strategy = strategy
         self.pool = _pool(events, pool, train_end)
+        self._t = events.t
         self._directed = events.directed
         self._num_nodes = events.num_nodes
         check_key_range(events.num_nodes, max(len(self.pool), events.num_nodes))
@@ -68,20 +73,22 @@ class NegativeSampler:
         """Return ``count`` negatives for each event of ``batch`` (a slice of the stream)."""
         if count < 1:
             raise OptionError(f"count={count}: ask for at least one negative.")
+        check_slice(batch, self._t, "the sampler")
         sources, partners = batch.src, batch.dst
         if not self._directed:
             sources, partners = torch.cat([sources, partners]), torch.cat([partners, sources])
         event = torch.arange(batch.offset, batch.offset + len(batch), device=batch.src.device)
-        u = uniform(seed, event.unsqueeze(1), torch.arange(count, device=event.device))
+        # Two numbers each: for a first choice, and for a second one where the first occurs in the batch.
+        column = torch.arange(2 * count, device=event.device)
+        u = uniform(seed, event.unsqueeze(1), column).view(len(batch), count, 2)
         if self._history is None:
-            return Negatives(
-                self._from_pool(batch, sources, partners, u), torch.zeros_like(u, dtype=torch.bool)
-            )
+            nodes = self._from_pool(batch, sources, partners, u)
+            return Negatives(nodes, torch.zeros_like(nodes, dtype=torch.bool))
         low, high = self._history.slots(batch, self._train_end)
         forbidden = self._history.slots_of_pairs(sources, partners)
         slots, left = _uniform_outside(low.unsqueeze(1), high.unsqueeze(1), forbidden, u)
         nodes = self._history.destination[slots.clamp(max=len(self._history.destination) - 1)]
-        fallback = (left <= 0).expand_as(u)
+        fallback = (left <= 0).expand_as(nodes)
         if bool(fallback.any()):
             lost = fallback[:, 0]
             nodes[lost] = self._from_pool(batch, sources, partners, u, lost)
@@ -126,7 +133,8 @@ class _History:
 
     def slots(self, batch: EventStream, since: int) -> tuple[Tensor, Tensor]:
         """Return ranges of slots `[b]`: what each source first met since an event, before the batch."""
-        until = self._first_of_equal[batch.offset : batch.offset + len(batch)].clamp(max=batch.offset)
+        # What a source first meets inside the batch is forbidden anyway, so the event's time is bound enough.
+        until = self._first_of_equal[batch.offset : batch.offset + len(batch)]
         base = batch.src * self._n
         low = torch.searchsorted(self._keys, base + since)
         high = torch.searchsorted(self._keys, base + until)
@@ -141,7 +149,9 @@ class _History:
 
 def _pool(events: EventStream, pool: str | Tensor, train_end: int | None) -> Tensor:
     if isinstance(pool, Tensor):
-        nodes = distinct(pool.long())
+        if pool.is_floating_point() or pool.dtype == torch.bool:
+            raise OptionError(f"the pool of negatives must hold integer nodes, not {pool.dtype}.")
+        nodes = distinct(pool.to(events.dst.device, torch.int64))
     else:
         check_choice("pool", pool, ("destinations", "train", "nodes"))
         if pool == "nodes":
@@ -154,14 +164,17 @@ def _pool(events: EventStream, pool: str | Tensor, train_end: int | None) -> Ten
 
 
 def _uniform_outside(low: Tensor, high: Tensor, forbidden: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-    """Return uniform integers in [low, high) outside ``forbidden``, and how many there were to choose from.
+    """Return uniform integers `[b, count]` in [low, high) outside ``forbidden``, and how many there were.
 
-    ``forbidden`` is sorted and distinct. The r-th allowed integer is ``low + r`` plus the number of forbidden
-    ones in between, and ``forbidden[j] - j`` never decreases, so that number is one binary search.
+    ``u`` `[b, count, 2]` makes a first choice among all, and a second one among the allowed where the
+    first is forbidden; together they are uniform over the allowed. ``forbidden`` is sorted and distinct: the
+    r-th allowed integer is ``low + r`` plus the number of forbidden ones in between, and ``forbidden[j] - j``
+    never decreases, so that number is one binary search.
     """
+    first = low + below(high - low, u[..., 0])
     before = torch.searchsorted(forbidden, low)
     left = (high - low) - (torch.searchsorted(forbidden, high) - before)
     allowed_below = forbidden - torch.arange(len(forbidden), device=forbidden.device)
-    position = low - before + below(left, u)
-    skipped = torch.searchsorted(allowed_below, position, right=True)
-    return position + skipped, left
+    position = low - before + below(left, u[..., 1])
+    second = position + torch.searchsorted(allowed_below, position, right=True)
+    return torch.where(torch.isin(first, forbidden), second, first), left

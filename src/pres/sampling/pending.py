@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from pres.events import EventStream
-from pres.incidence import distinct, incidences, run_starts
-from pres.sampling.levels import levels
+from pres.incidence import check_key_range, distinct, incidences, run_starts
+from pres.sampling.levels import check_edges, levels
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class PendingProfile:
     def of(cls, events: EventStream, edges: Tensor) -> PendingProfile:
         """Return the profile of ``events`` cut at ``edges`` (`TemporalBatches.edges`)."""
         edges = edges.to(events.src.device)
+        check_edges(edges, len(events))
         batch = _batch_of_events(edges)
         entries = incidences(events.src, events.dst, events.num_nodes)
         earlier, group = _earlier_in_group(entries.nodes, batch[entries.events], events.t[entries.events])
@@ -81,14 +82,18 @@ class PendingProfile:
         n = max(len(self.sizes), 1)
         return PendingLoad(
             batches=len(self.edges) - 1,
-            largest_batch=int(per_batch["events"].max()),
+            largest_batch=_largest(per_batch["events"]),
             events_with_pending=float((self.sizes > 0).sum()) / n,
             mean_pending=float(self.sizes.sum()) / n,
-            largest_pending=int(self.sizes.max()),
+            largest_pending=_largest(self.sizes),
             lost_updates=float(per_batch["lost_updates"].sum()) / max(int(self.updates.sum()), 1),
-            longest_chain=int(per_batch["levels"].max()),
-            mean_level_width=n / int(per_batch["levels"].sum()),
+            longest_chain=_largest(per_batch["levels"]),
+            mean_level_width=len(self.sizes) / max(int(per_batch["levels"].sum()), 1),
         )
+
+
+def _largest(values: Tensor) -> int:
+    return int(values.max()) if len(values) else 0
 
 
 def pending_sets(batch: EventStream) -> tuple[Tensor, Tensor]:
@@ -136,6 +141,7 @@ def _earlier_with_both_nodes(events: EventStream, batch: Tensor) -> Tensor:
 
     An event that shares both nodes was counted once for each of them.
     """
+    check_key_range(events.num_nodes, events.num_nodes)
     low, high = torch.minimum(events.src, events.dst), torch.maximum(events.src, events.dst)
     pair, order = torch.sort(low * events.num_nodes + high, stable=True)
     earlier, _ = _earlier_in_group(pair, batch[order], events.t[order])
