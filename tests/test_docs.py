@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import pres
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -31,6 +33,15 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest
     for block in python_blocks(page):
         exec(compile(block.replace("clicks.csv.gz", "clicks.csv"), page.name, "exec"), names)
     assert "events" in names
+
+
+def test_what_the_tutorial_says_of_the_embedded_stream_is_so() -> None:
+    tutorial = (ROOT / "docs" / "tutorial.md").read_text()
+    events = pres.load("synthetic")
+    assert repr(events) in tutorial
+    lost = [load.lost_updates for load in pres.diagnose(events, [200, 3200]).loads.values()]
+    assert f"At a batch of 200, {lost[0]:.0%}".replace("%", " %") in tutorial
+    assert f"at 3,200, {lost[1]:.0%}".replace("%", " %") in tutorial
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)

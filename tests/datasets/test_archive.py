@@ -20,6 +20,16 @@ def test_a_name_that_climbs_out_stays_in_the_folder(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["set.zip"]
 
 
+@pytest.mark.parametrize("junk_first", [False, True])
+def test_what_a_mac_adds_is_no_member(tmp_path: Path, junk_first: bool) -> None:
+    path = tmp_path / "set.zip"
+    names = ["set/edges.csv", "__MACOSX/set/edges.csv"]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in reversed(names) if junk_first else names:
+            archive.writestr(name, name)
+    assert members(path) == {"edges.csv": "set/edges.csv"}
+
+
 def test_a_method_python_lacks_points_to_unzip(tmp_path: Path) -> None:
     path = tmp_path / "reddit.zip"
     with zipfile.ZipFile(path, "w") as archive:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pres.datasets import catalogue
 from pres.datasets.registry import DATASETS
-from tests.datasets.toy import write_jodie
+from tests.datasets.toy import write_dgb, write_jodie, write_tgl
 
 
 def test_every_dataset_is_listed_with_its_whereabouts(data: Path) -> None:
@@ -25,3 +25,22 @@ def test_every_dataset_is_listed_with_its_whereabouts(data: Path) -> None:
 def test_entries_become_json(data: Path) -> None:
     rows = json.loads(json.dumps([dataclasses.asdict(entry) for entry in catalogue()]))
     assert len(rows) == len(DATASETS)
+
+
+def test_what_a_copy_lacks_is_told_from_its_files_alone(data: Path) -> None:
+    for name in ("wikipedia", "mooc", "mooc_features", "uci", "icews18"):
+        (data / f"{name}.parquet").touch()  # nothing to read: only the names can tell
+    (write_tgl(data / "REDDIT") / "labels.csv").unlink()
+    (write_dgb(data / "enron", "enron") / "ml_enron.npy").unlink()
+    folder = write_tgl(data / "GDELT")
+    variants = {entry.name: entry.variant for entry in catalogue()}
+    assert variants["wikipedia"] == "featureless"
+    assert variants["mooc"] is None
+    assert variants["uci"] is None  # none are published
+    assert variants["icews18"] == "no relations"
+    assert variants["reddit"] == "no labels"
+    assert variants["enron"] == "featureless"
+    assert variants["gdelt"] == "no node features"
+    assert variants["lastfm"] is None  # not here at all
+    (folder / "edge_features.pt").unlink()
+    assert {entry.name: entry.variant for entry in catalogue()}["gdelt"] == "featureless"

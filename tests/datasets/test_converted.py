@@ -25,6 +25,9 @@ def test_the_second_load_reads_the_converted_copy_and_is_the_same(
     for name in ("src", "dst", "t", "x", "label"):
         assert torch.equal(getattr(first, name), getattr(again, name)), name
     assert first.info == again.info
+    for side in (first.src, first.dst):
+        assert first.ids.decode(side).equals(again.ids.decode(side), check_dtypes=True)
+    assert again.ids.decode(again.dst).to_list() == [0, 0, 1, 1, 1, 0]
     assert [folder.name for folder in cache.iterdir()] == ["converted"]
     assert load("wikipedia", features=False).info.variant == "featureless"
 

@@ -29,6 +29,7 @@ class Site:
     knows_ranges: bool = True
     says_length: bool = True
     status: int | None = None
+    starts_at: int | None = None  # where every partial answer starts, whatever was asked for
     asked: list[str | None] = field(default_factory=list)  # the Range of every request
     url: str = ""
 
@@ -43,18 +44,21 @@ class Site:
             request.send_error(self.status)
             return
         if_range = request.headers.get("If-Range")
-        start = 0
+        start, partial = 0, False
         if wanted and self.knows_ranges and if_range in (None, self.tag):
             start = int(wanted.removeprefix("bytes=").rstrip("-"))
-            if start >= len(self.content):
+            partial = True
+            if start >= len(self.content) and self.starts_at is None:
                 request.send_response(416)
                 request.send_header("Content-Range", f"bytes */{len(self.content)}")
                 request.send_header("Content-Length", "0")
                 request.end_headers()
                 return
+        if partial and self.starts_at is not None:
+            start = self.starts_at
         body = self.content[start:]
-        request.send_response(206 if start else 200)
-        if start:
+        request.send_response(206 if partial else 200)
+        if partial:
             request.send_header("Content-Range", f"bytes {start}-{len(self.content) - 1}/{len(self.content)}")
         if self.says_length:
             request.send_header("Content-Length", str(len(body)))
@@ -88,8 +92,8 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 def beside(target: Path) -> set[str]:
-    """Names of the files around the target, but for the lock."""
-    return {path.name for path in target.parent.iterdir() if path.suffix != ".lock"}
+    """Names of the files around the target."""
+    return {path.name for path in target.parent.iterdir()}
 
 
 def test_the_file_arrives_whole_and_is_pinned(site: Site, tmp_path: Path) -> None:
@@ -134,6 +138,28 @@ def test_it_starts_over_when_the_rest_cannot_be_had(site: Site, tmp_path: Path, 
         site.tag, site.content = '"two"', CONTENT[::-1]
     download(site.url, target)
     assert target.read_bytes() == site.content
+
+
+@pytest.mark.parametrize(("starts_at", "size"), [(0, 1_000_000), (200_000, 1_000_000), (200_000, 250_000)])
+def test_what_is_sent_again_is_put_in_its_place(
+    site: Site, tmp_path: Path, starts_at: int, size: int
+) -> None:
+    site.cut_after = 300_000
+    with pytest.raises(DownloadError):
+        download(site.url, tmp_path / "data.csv")
+    site.cut_after, site.starts_at, site.content = None, starts_at, CONTENT[:size]
+    download(site.url, tmp_path / "data.csv")
+    assert (tmp_path / "data.csv").read_bytes() == CONTENT[:size]
+
+
+def test_an_answer_that_would_leave_a_hole_is_refused(site: Site, tmp_path: Path) -> None:
+    site.cut_after = 300_000
+    with pytest.raises(DownloadError):
+        download(site.url, tmp_path / "data.csv")
+    site.cut_after, site.starts_at = None, 400_000
+    with pytest.raises(DownloadError, match="another part of the file than it was asked for"):
+        download(site.url, tmp_path / "data.csv")
+    assert beside(tmp_path / "data.csv") == set()
 
 
 def test_everything_had_arrived_but_the_renaming(site: Site, tmp_path: Path) -> None:
@@ -183,6 +209,43 @@ def test_no_such_file(site: Site, tmp_path: Path) -> None:
     with pytest.raises(DownloadError, match="answers 404 Not Found"):
         download(site.url, tmp_path / "data.csv")
     assert beside(tmp_path / "data.csv") == set()
+
+
+def test_a_failed_download_leaves_nothing_behind(site: Site, tmp_path: Path) -> None:
+    site.status = 404
+    (tmp_path / "old").mkdir()
+    for folder in (tmp_path / "new" / "deeper", tmp_path / "old"):
+        with pytest.raises(DownloadError):
+            download(site.url, folder / "data.csv")
+    assert [path.name for path in tmp_path.rglob("*")] == ["old"]  # it was there before
+
+
+def test_what_is_kept_keeps_its_folder(site: Site, tmp_path: Path) -> None:
+    target = tmp_path / "new" / "data.csv"
+    site.cut_after = 300_000
+    with pytest.raises(DownloadError, match="are kept"):
+        download(site.url, target)
+    assert beside(target) == {"data.csv.part", "data.csv.part.version"}
+
+
+def test_failures_at_once_do_not_pull_the_folder_from_under_each_other(site: Site, tmp_path: Path) -> None:
+    site.status = 404
+    met: list[Exception] = []
+
+    def attempt() -> None:
+        for _ in range(5):
+            try:
+                download(site.url, tmp_path / "new" / "data.csv")
+            except Exception as error:
+                met.append(error)
+
+    threads = [threading.Thread(target=attempt) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert [type(error) for error in met] == [DownloadError] * 20
+    assert not list(tmp_path.glob("new/*"))
 
 
 def test_nobody_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

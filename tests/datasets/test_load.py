@@ -14,7 +14,7 @@ from pres.errors import (
     SourceNotFoundError,
     StorageError,
 )
-from tests.datasets.toy import COUNTS, LABEL, SRC, Publish, write_jodie
+from tests.datasets.toy import COUNTS, EVENTS, LABEL, SRC, Publish, write_jodie
 
 REAL = os.environ.get("PRES_DATA")
 needs_real_data = pytest.mark.skipif(
@@ -96,10 +96,39 @@ def test_events_out_of_order_are_sorted_and_that_is_said(data: Path, publish: Pu
     path = write_jodie(data / "wikipedia.csv")
     header, *rows = path.read_text().splitlines()
     path.write_text("\n".join([header, *rows[3:], *rows[:3]]))
-    with pytest.warns(Notice, match="times go back 1 times"):
+    with pytest.warns(Notice, match="times go back 1 times") as said:
         events = load("wikipedia")
+    assert said[0].filename == __file__  # it is the caller who should hear it
     assert events.src.tolist() == SRC
     assert events.label is not None and events.label.tolist() == LABEL
+
+
+def test_sorting_keeps_the_order_of_ties(data: Path, publish: Publish) -> None:
+    publish("wikipedia", replace(COUNTS, events=1000, src=1000, dst=1, nodes=1001, positives=0))
+    rows = [f"{k},0,{k * 7 % 3},0,1,2" for k in range(1000)]  # the user is the number of the row
+    (data / "wikipedia.csv").write_text("\n".join(["header", *rows]) + "\n")
+    with pytest.warns(Notice, match="ties keep their order"):
+        events = load("wikipedia")
+    assert events.src.tolist() == [k for t in range(3) for k in range(1000) if k * 7 % 3 == t]
+
+
+def test_every_label_but_zero_is_a_positive(data: Path, publish: Publish) -> None:
+    publish("wikipedia", COUNTS)
+    lines = [f"{u},{i},{t},{2 * label},{a},{b}" for u, i, t, label, a, b in EVENTS]
+    (data / "wikipedia.csv").write_text("\n".join(["header", *lines]) + "\n")
+    events = load("wikipedia")
+    assert events.label is not None and events.label.tolist() == [2 * label for label in LABEL]
+    publish("wikipedia", replace(COUNTS, positives=0))
+    with pytest.raises(DatasetCountError, match="positives: 0 published, 2 found"):
+        load("wikipedia")
+
+
+def test_wrong_features_are_seen_even_if_they_are_left_out(data: Path, cache: Path, publish: Publish) -> None:
+    publish("wikipedia", replace(COUNTS, edge_features=(3,)))
+    write_jodie(data / "wikipedia.csv")
+    with pytest.raises(DatasetCountError, match="edge features: 3 published, 2 found"):
+        load("wikipedia", features=False)
+    assert not cache.exists()  # it would have been converted with them
 
 
 def test_a_folder_of_ones_own_is_looked_in_alone(data: Path, tmp_path: Path, publish: Publish) -> None:

@@ -68,8 +68,10 @@ def test_the_order_inside_a_burst_tells_where_it_goes_next() -> None:
 def test_users_are_heavy_tailed_repeat_items_and_act_in_bursts() -> None:
     events = synthetic_stream(50_000)
     activity = torch.bincount(events.src, minlength=events.num_src or 0).sort(descending=True).values.double()
-    assert float(activity[: len(activity) // 10].sum() / activity.sum()) > 0.25  # an even share is 0.1
+    assert float(activity[: len(activity) // 10].sum() / activity.sum()) > 0.4  # an even share is 0.1
     assert float(activity[0] / activity.mean()) > 8
+    assert float(activity[0] / activity.sum()) < 0.007  # so that it fits into the time of the others
+    assert float(events.t[-1]) < 1.15 * len(events)  # no long tail of one user alone
     summary = events.summary()
     assert summary.repeated_share > REPEAT * (1 - 1 / MEAN_BURST) * 0.9
     gaps = torch.diff(events.t[events.src == int(torch.bincount(events.src).argmax())]).double()
@@ -77,17 +79,28 @@ def test_users_are_heavy_tailed_repeat_items_and_act_in_bursts() -> None:
     assert summary.distinct_t < summary.events  # ties occur
 
 
-def test_tastes_drift() -> None:
+def test_tastes_drift_between_bursts() -> None:
+    events = synthetic_stream(50_000)
+    order = torch.argsort(events.src, stable=True)
+    src, t, topics = events.src[order], events.t[order], topics_of(events)[order]
+    rested = (src[1:] == src[:-1]) & (t[1:] - t[:-1] > 1000)  # ten mean pauses: these are two bursts
+    steps = (torch.diff(topics)[rested] + 1) % TOPICS - 1
+    assert len(steps) > 2_000
+    assert 0.27 < float((steps != 0).double().mean()) < 0.33  # three in ten, either way, by one topic
+    assert set(steps.tolist()) == {-1, 0, 1}
+    assert abs(float(steps.double().mean())) < 0.04
+
+
+def test_some_items_of_a_topic_are_taken_more_than_others() -> None:
     events = synthetic_stream(50_000)
     topics = topics_of(events)
-    busiest = int(torch.bincount(events.src).argmax())
-    visited = topics[events.src == busiest]
-    half = len(visited) // 2
-    counts = torch.stack(
-        [torch.bincount(part, minlength=TOPICS) for part in (visited[:half], visited[half:])]
-    )
-    shares = counts / counts.sum(dim=1, keepdim=True)
-    assert float((shares[0] - shares[1]).abs().sum() / 2) > 0.1
+    for topic in range(TOPICS):
+        taken = torch.bincount(events.dst[topics == topic]).sort(descending=True).values.double()
+        items = int((taken > 20).sum())  # some events are read as of a neighbouring topic
+        assert 25 < items < 35
+        shares = taken[:items] / taken[:items].sum()
+        assert float(shares[0]) > 4 / items
+        assert float(shares[items // 2 :].sum()) < 0.3
 
 
 @given(

@@ -6,13 +6,16 @@ import dataclasses
 import os
 import warnings
 
+import polars as pl
 import torch
 from torch import Tensor
 
 from pres.datasets.formats import RawEvents
 from pres.datasets.registry import Counts, Dataset
+from pres.datasets.variant import absences
 from pres.errors import DatasetCountError, Notice, OptionError, RowCountError, UnreadableSourceError
 from pres.events import EventStream, StreamInfo
+from pres.ids import IdMap
 
 
 def cleaned(raw: RawEvents, counts: Counts) -> RawEvents:
@@ -25,7 +28,9 @@ def cleaned(raw: RawEvents, counts: Counts) -> RawEvents:
     )
 
 
-def assemble(raw: RawEvents, dataset: Dataset, counts: Counts, variants: list[str]) -> EventStream:
+def assemble(
+    raw: RawEvents, dataset: Dataset, counts: Counts, variants: list[str], features: bool
+) -> EventStream:
     """Return the stream of cleaned events; wrong counts are an error that shows both.
 
     Args:
@@ -33,31 +38,37 @@ def assemble(raw: RawEvents, dataset: Dataset, counts: Counts, variants: list[st
         dataset: What they should be.
         counts: The published counts to hold them against.
         variants: How the events are known to differ from the whole dataset.
+        features: Whether to keep features and relations; they are checked in any case.
     """
     for name, part in raw.per_event().items():
         if len(part) != len(raw):
             raise RowCountError(f"{raw.where}: {name} has {len(part):,} rows for {len(raw):,} events.")
-    _check_memory(raw, dataset)
-    raw = _in_time_order(raw)
-    src, dst, num_src, kept = _dense(raw, bipartite=counts.src is not None)
-    _check_counts(raw, dataset, counts, src, dst)
+    src, dst, ids = _dense(raw, bipartite=counts.src is not None)
+    _check_counts(raw, dataset, counts, ids)
+    kept = _ids_kept(ids)
     if raw.node_x is not None and int(kept.max()) >= len(raw.node_x):
         raise RowCountError(
             f"{raw.where}: the node features have {len(raw.node_x):,} rows, but there is a node "
             f"{int(kept.max()):,}; row k must belong to node k."
         )
+    raw = dataclasses.replace(raw, src=src, dst=dst)
+    if not features:
+        raw = dataclasses.replace(raw, x=None, node_x=None, relation=None)
+    _check_memory(raw, dataset)
+    raw = _in_time_order(raw)
     levels = None if raw.relation is None else torch.unique(raw.relation, return_inverse=True)
     try:
         return EventStream(
-            src=src,
-            dst=dst,
+            src=raw.src,
+            dst=raw.dst,
             t=raw.t.double(),
             x=raw.x,
             categories=None if levels is None else levels[1].unsqueeze(1),
             label=raw.label,
             node_x=None if raw.node_x is None else raw.node_x[kept],
-            num_nodes=len(kept),
-            num_src=num_src,
+            num_nodes=ids.num_nodes,
+            num_src=ids.num_src,
+            ids=ids,
             info=StreamInfo(
                 name=dataset.name,
                 variant=", ".join([*variants, *_absences(raw, counts)]) or None,
@@ -81,38 +92,47 @@ def _in_time_order(raw: RawEvents) -> RawEvents:
     if not backwards:
         return raw
     said = f"{raw.where}: times go back {backwards:,} times; the events were sorted (ties keep their order)."
-    warnings.warn(said, Notice, stacklevel=5)
+    warnings.warn(said, Notice, stacklevel=6)
     return raw.take(torch.argsort(raw.t, stable=True))
 
 
-def _dense(raw: RawEvents, bipartite: bool) -> tuple[Tensor, Tensor, int | None, Tensor]:
-    """Return both ends numbered from 0 in order of id, how many sources come first, and the ids kept.
+def _dense(raw: RawEvents, bipartite: bool) -> tuple[Tensor, Tensor, IdMap]:
+    """Return both ends numbered from 0 in order of id, and the ids that the file gave them.
 
     Public copies count from 0 or from 1, items on their own or after the users: all become one.
     """
     if not bipartite:
         both = torch.cat([raw.src, raw.dst])
         kept, nodes = torch.unique(both, return_inverse=True)
-        return nodes[: len(raw)], nodes[len(raw) :], None, kept
+        return nodes[: len(raw)], nodes[len(raw) :], IdMap(_series(kept))
     sources, src = torch.unique(raw.src, return_inverse=True)
     destinations, dst = torch.unique(raw.dst, return_inverse=True)
-    return src, dst + len(sources), len(sources), torch.cat([sources, destinations])
+    return src, dst + len(sources), IdMap(_series(sources), _series(destinations))
 
 
-def _check_counts(raw: RawEvents, dataset: Dataset, counts: Counts, src: Tensor, dst: Tensor) -> None:
+def _series(ids: Tensor) -> pl.Series:
+    return pl.Series("id", ids.numpy())
+
+
+def _ids_kept(ids: IdMap) -> Tensor:
+    """Return the file's id of every node, sources before destinations."""
+    sides = [ids.src_values] if ids.dst_values is None else [ids.src_values, ids.dst_values]
+    return torch.cat([torch.from_numpy(side.to_numpy(writable=True)) for side in sides])
+
+
+def _check_counts(raw: RawEvents, dataset: Dataset, counts: Counts, ids: IdMap) -> None:
     """Raise unless the events have the published counts."""
-    sources, destinations = torch.unique(src), torch.unique(dst)
-    nodes = len(torch.unique(torch.cat([sources, destinations])))
+    nodes = ids.num_nodes
     if raw.node_x is not None and len(raw.node_x) == counts.nodes:
         nodes = counts.nodes  # published is the size of the table, though not every node has an event
     rows: list[tuple[str, int, tuple[int, ...]]] = [
         ("events", len(raw), (counts.events,)),
         ("nodes", nodes, (counts.nodes,)),
     ]
-    if counts.src is not None and counts.dst is not None:
+    if counts.src is not None and counts.dst is not None and ids.num_src is not None:
         rows += [
-            ("source nodes", len(sources), (counts.src,)),
-            ("destination nodes", len(destinations), (counts.dst,)),
+            ("source nodes", ids.num_src, (counts.src,)),
+            ("destination nodes", ids.num_nodes - ids.num_src, (counts.dst,)),
         ]
     if raw.label is not None and counts.positives is not None:
         rows.append(("positives", int((raw.label != 0).sum()), (counts.positives,)))
@@ -135,21 +155,13 @@ def _check_counts(raw: RawEvents, dataset: Dataset, counts: Counts, src: Tensor,
 
 
 def _absences(raw: RawEvents, counts: Counts) -> list[str]:
-    """Return what is published with the dataset but absent here."""
-    no_edge_features = raw.x is None and 0 not in counts.edge_features
-    no_node_features = raw.node_x is None and counts.node_features > 0
-    bare = no_edge_features and (no_node_features or not counts.node_features)
-    return [
-        name
-        for name, absent in (
-            ("featureless", bare),
-            ("no edge features", no_edge_features and not bare),
-            ("no node features", no_node_features and not bare),
-            ("no labels", raw.label is None and counts.positives is not None),
-            ("no relations", raw.relation is None and counts.relations > 0),
-        )
-        if absent
-    ]
+    return absences(
+        counts,
+        edge_features=raw.x is not None,
+        node_features=raw.node_x is not None,
+        labels=raw.label is not None,
+        relations=raw.relation is not None,
+    )
 
 
 def _check_memory(raw: RawEvents, dataset: Dataset) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pres.datasets.formats import FORMATS
 from pres.datasets.locate import Found, locate
 from pres.datasets.registry import DATASETS, Counts, Dataset
+from pres.datasets.variant import absences
 from pres.errors import UnreadableSourceError
 
 Status = Literal["found", "unreadable", "download", "embedded"]
@@ -30,6 +32,7 @@ class Entry:
     status: Status
     where: str  # the path it was found at, what is wrong there, or where it downloads from
     format: str | None  # layout of the copy that was found
+    variant: str | None  # what that copy lacks, as far as the files that are there tell
     note: str
     citation: str
 
@@ -57,6 +60,7 @@ def _entry(dataset: Dataset) -> Entry:
         status=status,
         where=where,
         format=None if found is None else found.format,
+        variant=None if found is None else _variant(found, counts),
         note=dataset.by_hand,
         citation=dataset.citation,
     )
@@ -72,3 +76,16 @@ def _whereabouts(dataset: Dataset) -> tuple[Status, str, Found | None]:
     if found is not None:
         return "found", str(found.where), found
     return "download", ", ".join(source.url for source in dataset.downloads), None
+
+
+def _variant(found: Found, counts: Counts) -> str | None:
+    """Return what the copy lacks because a file is not there; what a file holds is seen by loading it."""
+    lacking = set(FORMATS[found.format].beside) - found.files.keys()
+    names = absences(
+        counts,
+        edge_features="features" not in lacking,
+        node_features="node_features" not in lacking,
+        labels="labels" not in lacking,
+        relations="relations" not in lacking,
+    )
+    return ", ".join(names) or None

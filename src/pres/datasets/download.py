@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -50,20 +51,49 @@ def download(url: str, target: Path, sha256: str | None = None) -> Path:
             and a later download must have it too.
     """
     unfinished = _Unfinished(Path(f"{target}.part"), Path(f"{target}.part.version"))
-    with _storing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(f"{target}.lock")
-        lock.acquire()
-    try:
+    with _alone(target):
         if not target.exists():  # another process may have been first
             _fetch(url, target, unfinished)
             _check(url, target, unfinished, sha256)
             with _storing(target):
                 unfinished.path.replace(target)
                 unfinished.discard()
-    finally:
-        lock.release()
     return target
+
+
+@contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """Keep other downloads of the same file waiting; afterwards the lock is gone, and folders left empty."""
+    with _storing(target):
+        made = [folder for folder in target.parents if not folder.exists()]  # from the inside out
+    try:
+        with _storing(target):
+            lock = _acquire(target)
+        try:
+            yield
+        finally:
+            # Only while it is held: whoever waits for it sees that the file is gone, and makes a new one.
+            with suppress(OSError):
+                Path(lock.lock_file).unlink()
+            lock.release()
+    finally:
+        with suppress(OSError):  # something was kept in it, or another download has begun there
+            for folder in made:
+                folder.rmdir()
+
+
+def _acquire(target: Path) -> FileLock:
+    """Return the lock of the target, held; its folder is made."""
+    lock = FileLock(f"{target}.lock")
+    for left in reversed(range(100)):
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+            break
+        except FileNotFoundError:  # a download that failed has just removed the folder
+            if not left:
+                raise
+    return lock
 
 
 def _storing(target: Path) -> AbstractContextManager[None]:
@@ -78,8 +108,11 @@ def _fetch(url: str, target: Path, unfinished: _Unfinished) -> None:
     if response is None:  # nothing is left to send, or what is here is of no use to the server
         return
     with response:
-        if response.status != 206 or _start_of(response) != start:
-            start = 0  # the server sends everything, because the file changed or it cannot do otherwise
+        # Not always where it was asked to start: a server sends everything if the file changed.
+        start = _start_of(response)
+        if not 0 <= start <= unfinished.size():
+            unfinished.discard()
+            raise DownloadError(f"{url} sends another part of the file than it was asked for. Try again.")
         rest = response.headers.get("Content-Length")
         total = start + int(rest) if rest is not None and rest.isdigit() else None
         _check_room(target, unfinished, start, total)
@@ -138,6 +171,7 @@ def _receive(response: HTTPResponse, url: str, unfinished: _Unfinished, start: i
             file.write(chunk)
             file.flush()  # so that an interruption can say what is kept
             progress.update(task, advance=len(chunk))
+        file.truncate()  # what was sent again may end earlier than what was there
         os.fsync(file.fileno())
         return file.tell()
 
@@ -195,7 +229,9 @@ def _check_room(target: Path, unfinished: _Unfinished, start: int, total: int | 
 
 
 def _start_of(response: HTTPResponse) -> int:
-    """Return the first byte of a partial answer, -1 if it does not say."""
+    """Return the place of the first byte of an answer; -1 if a partial one does not say."""
+    if response.status != 206:
+        return 0
     first = response.headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
     return int(first) if first.isdigit() else -1
 

@@ -89,9 +89,7 @@ def _stream(
         raw = raw.take(slice(None, None, round(len(raw) / counts.events)))
     if holds is not None:
         variants.append(holds)
-    if not features:
-        raw = dataclasses.replace(raw, x=None, node_x=None, relation=None)
-    return assemble(raw, dataset, counts, variants), whole
+    return assemble(raw, dataset, counts, variants, features), whole
 
 
 def _counts(dataset: Dataset, events: int) -> tuple[Counts, str | None]:

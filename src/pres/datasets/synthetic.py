@@ -26,8 +26,10 @@ MEAN_BURST = 6  # events
 MEAN_PAUSE = 100  # seconds between two events of a burst; the whole stream has one event a second
 REPEAT = 0.2  # chance that an event repeats the item before it in its burst
 DRIFT = 0.3  # chance that a taste moves by one topic between two bursts
-ACTIVITY = 0.4  # exponents of the power laws of how often users act,
+ACTIVITY = 0.9  # exponents of the power laws of how often users act,
 POPULARITY = 1.0  # and of how often the items of a topic are taken
+# The bursts of a user never overlap, so nobody may have too many: this flattens the head of the first law.
+ACTIVITY_SHIFT = 40
 FEATURE_NOISE = 0.1
 
 
@@ -60,7 +62,7 @@ def synthetic_stream(
     # Bursts: whose, how long, in which direction. Their numbers follow the order of their starts.
     lengths = _burst_lengths(num_events, generator)
     count = len(lengths)
-    user = _power_law(torch.tensor(num_users), ACTIVITY, _uniform(count, generator))
+    user = _power_law(torch.tensor(num_users), ACTIVITY, _uniform(count, generator), ACTIVITY_SHIFT)
     user = torch.randperm(num_users, generator=generator)[user]
     direction = torch.randint(0, 2, (count,), generator=generator) * 2 - 1
 
@@ -119,12 +121,15 @@ def _burst_lengths(num_events: int, generator: torch.Generator) -> Tensor:
     return lengths
 
 
-def _power_law(size: Tensor, exponent: float, u: Tensor) -> Tensor:
-    """Return ranks below ``size``, rank k with a chance that falls like ``(k + 1) ** -exponent``."""
-    top = size.double() + 1
+def _power_law(size: Tensor, exponent: float, u: Tensor, shift: int = 0) -> Tensor:
+    """Return ranks below ``size``, rank k with a chance that falls like ``(k + 1 + shift) ** -exponent``."""
+    low, high = 1 + shift, size.double() + 1 + shift
     rest = 1 - exponent
-    value = (1 + u * (top**rest - 1)) ** (1 / rest) if rest else top**u
-    return torch.minimum(value.long() - 1, size - 1)
+    if rest:
+        value = (low**rest + u * (high**rest - low**rest)) ** (1 / rest)
+    else:
+        value = low * (high / low) ** u
+    return torch.minimum((value - low).long(), size - 1)
 
 
 def _cumulative(values: Tensor, first: Tensor) -> Tensor:

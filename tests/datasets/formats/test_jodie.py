@@ -18,6 +18,8 @@ def test_the_ragged_header_is_skipped_and_every_column_kept(data: Path, publish:
     assert events.x is not None and events.x.tolist() == X
     assert events.label is not None and events.label.tolist() == LABEL
     assert (events.num_src, events.num_nodes) == (3, 5)
+    assert events.ids.decode(events.dst).to_list() == [0, 0, 1, 1, 1, 0]  # items count from 0, as in the file
+    assert events.ids.encode_dst([1, 0]).tolist() == [4, 3]
     assert events.info.title == "reddit" and events.info.time_unit == "s"
 
 

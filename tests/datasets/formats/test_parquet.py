@@ -36,6 +36,16 @@ def test_events_and_features_side_by_side(data: Path, publish: Publish) -> None:
     assert events.info.variant is None
 
 
+def test_ids_are_those_of_the_file(data: Path, publish: Publish) -> None:
+    publish("uci", Counts(3, 4))
+    frame = pl.DataFrame({"src": [70, 5, 70], "dst": [5, 900, 31], "t": [0.0, 1.0, 2.0]})
+    frame.write_parquet(data / "uci.parquet")
+    events = load("uci")
+    assert events.src.tolist() == [2, 0, 2]
+    assert events.ids.decode(events.src).to_list() == [70, 5, 70]
+    assert events.ids.decode(events.dst).to_list() == [5, 900, 31]
+
+
 def test_absent_features_are_a_named_variant(data: Path, publish: Publish) -> None:
     publish("wikipedia", COUNTS)
     write(data)

@@ -78,6 +78,8 @@ def test_gdelt_codes_become_numbers_and_nodes_keep_their_features(data: Path, pu
     assert events.dst.tolist() == [1, 2, 3, 1, 2, 0]  # node 4 moved to 3, which has no event
     assert events.node_x is not None
     assert events.node_x.tolist() == [NODE_X[0], NODE_X[1], NODE_X[2], NODE_X[4]]
+    assert events.ids.decode(events.dst).to_list() == [1, 2, 4, 1, 2, 0]
+    assert events.ids.encode_src([4]).tolist() == [3]
     assert events.info.variant is None
 
 
@@ -89,9 +91,22 @@ def test_features_can_be_left_out(data: Path, publish: Publish) -> None:
     assert events.info.title == "gdelt (featureless)"
 
 
-def test_a_published_part_is_taken_from_the_whole_and_named(data: Path, publish: Publish) -> None:
-    publish("gdelt", replace(GDELT, events=600), parts={"1% sample": replace(GDELT, events=6, nodes=4)})
-    codes = write_gdelt(data / "GDELT", events=600)
+def test_a_node_of_the_feature_table_that_never_acts_counts_with_or_without_features(
+    data: Path, publish: Publish
+) -> None:
+    publish("gdelt", replace(GDELT, nodes=5), parts={})  # node 3 has features and no event
+    write_gdelt(data / "GDELT")
+    for _ in range(2):  # from the files, then from the converted copy
+        assert load("gdelt").num_nodes == 4
+        events = load("gdelt", features=False)
+        assert events.num_nodes == 4 and events.node_x is None
+        assert events.info.title == "gdelt (featureless)"
+
+
+@pytest.mark.parametrize("whole", [600, 599])  # 191,290,882 events are a little under 100 per event too
+def test_a_published_part_is_taken_from_the_whole_and_named(data: Path, publish: Publish, whole: int) -> None:
+    publish("gdelt", replace(GDELT, events=whole), parts={"1% sample": replace(GDELT, events=6, nodes=4)})
+    codes = write_gdelt(data / "GDELT", events=whole)
     events = load("gdelt", part="1% sample")
     assert events.t.tolist() == [0, 50, 100, 150, 200, 250]  # events 0, 100, 200, …
     assert events.x is not None and events.x.tolist() == codes[::100].float().tolist()

@@ -24,14 +24,15 @@ class Format:
     # Path of each role, the dataset → its events.
     read: Callable[[Mapping[str, Path], Dataset], RawEvents]
     needs_conversion: bool = True  # slow to read, so that a converted copy is kept
+    beside: tuple[str, ...] = ()  # roles that have a file of their own: without it, the copy lacks them
 
 
 FORMATS: Mapping[str, Format] = {
-    "parquet": Format(parquet.match, parquet.read, needs_conversion=False),
+    "parquet": Format(parquet.match, parquet.read, needs_conversion=False, beside=parquet.BESIDE),
     "jodie": Format(jodie.match, jodie.read),
-    "tgl": Format(tgl.match, tgl.read),
+    "tgl": Format(tgl.match, tgl.read, beside=("labels", "features", "node_features")),
     "tgb": Format(tgb.match, tgb.read),
-    "dgb": Format(dgb.match, dgb.read),
+    "dgb": Format(dgb.match, dgb.read, beside=("features",)),
     "renet": Format(renet.match, renet.read),
     "snap": Format(snap.match, snap.read),
 }

@@ -56,4 +56,5 @@ def _rows(path: Path, index: Tensor) -> Tensor:
         raise RowCountError(
             f"{path} has {len(values):,} rows, but the edges count up to {int(index.max()):,}."
         )
-    return torch.from_numpy(values[index.numpy()].astype(np.float32))
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite then, which no stream takes
+        return torch.from_numpy(values[index.numpy()].astype(np.float32))

@@ -14,14 +14,14 @@ from pres.io.columns import resolve_columns
 from pres.io.tables import open_table
 from pres.io.values import read_labels, read_times
 
-_BESIDE = ("features", "relations", "node_features")
+BESIDE = ("features", "relations", "node_features")
 
 
 def match(names: AbstractSet[str], dataset: Dataset, own: bool) -> Mapping[str, str] | None:
     """Return the files of the dataset by role, or None if its events are not there."""
     if f"{dataset.name}.parquet" not in names:
         return None
-    beside = {role: f"{dataset.name}_{role}.parquet" for role in _BESIDE}
+    beside = {role: f"{dataset.name}_{role}.parquet" for role in BESIDE}
     found = {role: file for role, file in beside.items() if file in names}
     return {"events": f"{dataset.name}.parquet", **found}
 
@@ -33,7 +33,7 @@ def read(files: Mapping[str, Path], dataset: Dataset) -> RawEvents:
     resolve_columns(
         events.frame.columns, events.where, src="src", dst="dst", t="t", x=(), categories=(), label=label
     )
-    tables = {role: open_table(files[role]) for role in _BESIDE if role in files}
+    tables = {role: open_table(files[role]) for role in BESIDE if role in files}
     relations = tables.pop("relations", None)
     wide = {role: read_features(table, tuple(table.frame.columns)) for role, table in tables.items()}
     return RawEvents(
