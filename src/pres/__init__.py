@@ -4,20 +4,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pres import datasets, sampling
+    from pres import datasets, models, nn, sampling
     from pres.datasets import load
     from pres.diagnosis import diagnose
     from pres.errors import Notice, PresError
     from pres.events import EventStream
     from pres.io import read
+    from pres.models import APAN, JODIE, TGN
 
 __version__ = "0.1.0"
 
-__all__ = ["EventStream", "Notice", "PresError", "datasets", "diagnose", "load", "read", "sampling"]
+__all__ = [
+    "APAN",
+    "JODIE",
+    "TGN",
+    "EventStream",
+    "Notice",
+    "PresError",
+    "datasets",
+    "diagnose",
+    "load",
+    "models",
+    "nn",
+    "read",
+    "sampling",
+]
 
 # Where each public name lives. They are imported when first asked for: torch takes seconds to import, and
 # `pres --help` should not.
 _HOME = {
+    "APAN": "pres.models",
+    "JODIE": "pres.models",
+    "TGN": "pres.models",
     "EventStream": "pres.events",
     "Notice": "pres.errors",
     "PresError": "pres.errors",

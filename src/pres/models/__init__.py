@@ -1,0 +1,8 @@
+"""TGN, JODIE and APAN, and the frame they share."""
+
+from pres.models.apan import APAN
+from pres.models.jodie import JODIE
+from pres.models.mdgnn import MDGNN, States, View
+from pres.models.tgn import TGN
+
+__all__ = ["APAN", "JODIE", "MDGNN", "TGN", "States", "View"]

@@ -1,0 +1,60 @@
+"""APAN: a memory that attends over a mailbox, filled also by the neighbours' events (Wang et al., 2021)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pres.events import EventStream
+from pres.models.mdgnn import MDGNN, time_units
+from pres.nn import EdgeFeatures, IdentityEmbedding, IdentityMessage, MailboxAttention, Memory, TimeEncoding
+from pres.sampling.index import Visibility
+
+
+class APAN(MDGNN):
+    """``s_i ← attention(s_i, mailbox of i)``, ``h_i = s_i + W Φ(Δt)``; mail goes to neighbours too.
+
+    TGL lets the attention see the query's time. Here a node's memory must not depend on who asks for it and
+    when, so the time since its last update enters the embedding instead.
+
+    Args:
+        events: The whole stream.
+        memory_dim: Size of a memory and of an embedding.
+        time_dim: Size of the time encoding.
+        mailbox: Mails kept per node.
+        neighbours: Recent neighbours of an endpoint that get its mail.
+        heads: Attention heads.
+        dropout: Inside the attention.
+        embed: Each root at its own ``"event"``, or each ``"node"`` once per batch.
+        visibility: Which events make a neighbour, see `TemporalIndex.cutoffs`.
+        aggregate: ``"last"`` or ``"mean"`` mail of a batch.
+    """
+
+    def __init__(
+        self,
+        events: EventStream,
+        *,
+        memory_dim: int = 100,
+        time_dim: int = 100,
+        mailbox: int = 10,
+        neighbours: int = 10,
+        heads: int = 2,
+        dropout: float = 0.1,
+        embed: Literal["event", "node"] = "event",
+        visibility: Visibility = "fresh",
+        aggregate: Literal["last", "mean"] = "last",
+    ) -> None:
+        features, time = EdgeFeatures(events), TimeEncoding(time_dim, time_units(events)[0])
+        memory = Memory(events.num_nodes, memory_dim, features.numeric_dim, slots=mailbox, start=events.t[0])
+        message = IdentityMessage(memory, features, time)
+        super().__init__(
+            events,
+            memory=memory,
+            message=message,
+            updater=MailboxAttention(message.dim, memory_dim, heads, dropout),
+            embedding=IdentityEmbedding(memory_dim, time),
+            neighbours=neighbours,
+            deliver_to="neighbours",
+            embed=embed,
+            visibility=visibility,
+            aggregate=aggregate,
+        )

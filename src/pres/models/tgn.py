@@ -1,0 +1,61 @@
+"""TGN: a GRU memory and attention over temporal neighbours (Rossi et al., 2020)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pres.events import EventStream
+from pres.models.mdgnn import MDGNN, time_units
+from pres.nn import EdgeFeatures, GRUUpdater, IdentityMessage, Memory, TemporalAttention, TimeEncoding
+from pres.sampling.index import Strategy, Visibility
+
+
+class TGN(MDGNN):
+    """``m = [s_i, s_j, x, Φ(Δt)]``, ``s_i ← GRU(m, s_i)``, ``h_i = attention(s_i, neighbours of i)``.
+
+    Args:
+        events: The whole stream.
+        memory_dim: Size of a memory.
+        time_dim: Size of the time encoding.
+        embedding_dim: Size of an embedding.
+        neighbours: Neighbours per node and layer.
+        layers: Layers of attention.
+        heads: Attention heads.
+        dropout: Inside the attention.
+        embed: Each root at its own ``"event"`` (as TGN and TGL), or each ``"node"`` once per batch (as PyG).
+        visibility: ``"fresh"`` or ``"batch"``, see `TemporalIndex.cutoffs`.
+        strategy: ``"recent"`` or ``"uniform"`` neighbours.
+        aggregate: ``"last"`` or ``"mean"`` message of a batch.
+    """
+
+    def __init__(
+        self,
+        events: EventStream,
+        *,
+        memory_dim: int = 100,
+        time_dim: int = 100,
+        embedding_dim: int = 100,
+        neighbours: int = 10,
+        layers: int = 1,
+        heads: int = 2,
+        dropout: float = 0.1,
+        embed: Literal["event", "node"] = "event",
+        visibility: Visibility = "fresh",
+        strategy: Strategy = "recent",
+        aggregate: Literal["last", "mean"] = "last",
+    ) -> None:
+        features, time = EdgeFeatures(events), TimeEncoding(time_dim, time_units(events)[0])
+        memory = Memory(events.num_nodes, memory_dim, features.numeric_dim, slots=1, start=events.t[0])
+        message = IdentityMessage(memory, features, time)
+        super().__init__(
+            events,
+            memory=memory,
+            message=message,
+            updater=GRUUpdater(message.dim, memory_dim),
+            embedding=TemporalAttention(memory_dim, features, time, embedding_dim, layers, heads, dropout),
+            neighbours=neighbours,
+            embed=embed,
+            visibility=visibility,
+            strategy=strategy,
+            aggregate=aggregate,
+        )

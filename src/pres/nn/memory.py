@@ -1,0 +1,112 @@
+"""The memory of all nodes, and the mail that has not reached it yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True, eq=False)
+class Mail:
+    """The mail of some nodes: what their last events need to become messages.
+
+    ``content`` is ``[own memory, partner's memory, numeric features]`` just before the event, detached.
+    """
+
+    content: Tensor  # [u, slots, mail_dim]
+    event: Tensor  # [u, slots] int64
+    t: Tensor  # [u, slots]
+    mask: Tensor  # [u, slots] bool; False: no mail
+    count: Tensor  # [u] int64: events of the node in the batch that last wrote to it, c
+
+    @property
+    def newest_t(self) -> Tensor:
+        """The time `[u]` of the newest mail; meaningless for a node without any."""
+        return torch.where(self.mask, self.t, self.t.new_tensor(_lowest(self.t.dtype))).amax(dim=1)
+
+    @property
+    def pending(self) -> Tensor:
+        """Whether each node `[u]` has mail at all."""
+        return self.mask.any(dim=1)
+
+
+class Memory(nn.Module):
+    """State of every node: its memory, when that was last updated, and its mailbox.
+
+    Args:
+        num_nodes: Number of nodes.
+        dim: Size of a memory.
+        feature_dim: Number of numeric features in a mail.
+        slots: Mails kept per node, the newest ones.
+        start: The time before which nothing happened; nodes count as updated then.
+    """
+
+    def __init__(self, num_nodes: int, dim: int, feature_dim: int, slots: int, start: Tensor) -> None:
+        super().__init__()
+        self.dim, self.slots, self.mail_dim = dim, slots, 2 * dim + feature_dim
+        self.register_buffer("start", start.clone())
+        self.register_buffer("memory", torch.zeros(num_nodes, dim))
+        self.register_buffer("last_update", start.repeat(num_nodes))
+        self.register_buffer("mail", torch.zeros(num_nodes, slots, self.mail_dim))
+        self.register_buffer("mail_event", torch.zeros(num_nodes, slots, dtype=torch.int64))
+        self.register_buffer("mail_t", start.repeat(num_nodes, slots))
+        self.register_buffer("mails_received", torch.zeros(num_nodes, dtype=torch.int64))
+        self.register_buffer("count", torch.zeros(num_nodes, dtype=torch.int64))
+        self.start: Tensor
+        self.memory: Tensor
+        self.last_update: Tensor
+        self.mail: Tensor
+        self.mail_event: Tensor
+        self.mail_t: Tensor
+        self.mails_received: Tensor
+        self.count: Tensor
+
+    def reset(self) -> None:
+        """Forget everything, as before the first event."""
+        for zeroed in (self.memory, self.mail, self.mail_event, self.mails_received, self.count):
+            zeroed.zero_()
+        self.last_update.fill_(self.start)
+        self.mail_t.fill_(self.start)
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """Return a copy of the whole state."""
+        return {name: buffer.clone() for name, buffer in self.named_buffers()}
+
+    def restore(self, snapshot: dict[str, Tensor]) -> None:
+        """Go back to an earlier snapshot."""
+        for name, buffer in self.named_buffers():
+            buffer.copy_(snapshot[name])
+
+    def mail_of(self, nodes: Tensor) -> Mail:
+        """Return the mail of distinct nodes `[u]`."""
+        slot = torch.arange(self.slots, device=nodes.device)
+        return Mail(
+            content=self.mail[nodes],
+            event=self.mail_event[nodes],
+            t=self.mail_t[nodes],
+            mask=slot < self.mails_received[nodes].unsqueeze(1),
+            count=self.count[nodes],
+        )
+
+    @torch.no_grad()
+    def commit(self, nodes: Tensor, memory: Tensor, last_update: Tensor) -> None:
+        """Write the memories `[u, dim]` of distinct nodes and the times they are of."""
+        self.memory[nodes] = memory.detach().to(self.memory.dtype)
+        self.last_update[nodes] = last_update
+
+    @torch.no_grad()
+    def deliver(self, nodes: Tensor, content: Tensor, event: Tensor, t: Tensor, count: Tensor) -> None:
+        """Put one mail into the mailbox of each of distinct nodes; the oldest makes room."""
+        received = self.mails_received[nodes]
+        slot = received % self.slots
+        self.mail[nodes, slot] = content.detach().to(self.mail.dtype)
+        self.mail_event[nodes, slot] = event
+        self.mail_t[nodes, slot] = t
+        self.mails_received[nodes] = received + 1
+        self.count[nodes] = count
+
+
+def _lowest(dtype: torch.dtype) -> float | int:
+    return torch.finfo(dtype).min if dtype.is_floating_point else torch.iinfo(dtype).min

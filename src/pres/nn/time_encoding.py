@@ -1,0 +1,32 @@
+"""Time differences as vectors."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class TimeEncoding(nn.Module):
+    """Encodes time differences by cosines of many frequencies, from fast to slow.
+
+    The frequencies are fixed unless ``learned``. The derivative of ``cos(w Δt)`` by ``w`` is as large as
+    ``Δt``, and one ordinary step of an optimiser moves a slow frequency by many times its size: learned
+    encodings soon lose everything slow.
+
+    Args:
+        dim: Number of frequencies.
+        scale: What to divide differences by first, so that the encoding does not depend on the
+            unit of time. Frequencies then reach from 1 down to 1e-9.
+        learned: Whether frequencies and phases are parameters.
+    """
+
+    def __init__(self, dim: int, scale: float = 1.0, learned: bool = False) -> None:
+        super().__init__()
+        self.dim, self.scale = dim, scale
+        self.frequency = nn.Parameter(10.0 ** -torch.linspace(0, 9, dim), requires_grad=learned)
+        self.phase = nn.Parameter(torch.zeros(dim), requires_grad=learned)
+
+    def forward(self, difference: Tensor) -> Tensor:
+        """Return `[..., dim]` for differences `[...]` of any number type."""
+        scaled = (difference / self.scale).to(self.frequency.dtype)
+        return torch.cos(torch.addcmul(self.phase, scaled.unsqueeze(-1), self.frequency))

@@ -1,0 +1,76 @@
+"""The models equal loops over nodes in NumPy: state by state, score by score, at b = 1 and above."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pres.models import MDGNN
+from pres.models.mdgnn import time_units
+from pres.sampling import TemporalBatches
+from tests.models.conftest import DIM, KINDS, UNIT, make, random_events, stream_of
+from tests.oracles.models import SlowModel
+
+
+def slow_twin(kind: str, model: MDGNN, events: list[tuple[int, int, float]], x: torch.Tensor) -> SlowModel:
+    scale, _ = time_units(stream_of(events))
+    return SlowModel(
+        kind=kind,
+        weights={name: value.detach().numpy() for name, value in model.named_parameters()},
+        events=events,
+        x=x.double().numpy(),
+        time_scale=scale,
+        unit=UNIT,
+        dim=DIM,
+        slots=model.memory.slots,
+        neighbours=model.neighbours,
+        heads=2,
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("b", "visibility"), [(1, "fresh"), (7, "fresh"), (7, "batch")])
+@pytest.mark.parametrize("features", [0, 2])
+def test_scores_and_states_equal_a_loop_over_nodes(kind: str, b: int, visibility: str, features: int) -> None:
+    events = random_events(seed=b + features)
+    x = torch.randn(len(events), features, generator=torch.Generator().manual_seed(1))
+    stream = stream_of(events, x if features else None)
+    options: dict[str, Any] = {} if kind == "jodie" else {"visibility": visibility}
+    model = make(kind, stream, **options)
+    slow = slow_twin(kind, model, events, x)
+    nodes = torch.arange(stream.num_nodes)
+    for batch in TemporalBatches(stream, b):
+        start, stop = batch.offset, batch.offset + len(batch)
+        negatives = (batch.dst.unsqueeze(1) + torch.tensor([1, 2])) % stream.num_nodes
+        view = model.look(batch, negatives)
+        states = model.measure(view.nodes)
+        positive, negative = model.score(view, states)
+        before = start if visibility == "batch" else None
+        for i, event in enumerate(range(start, stop)):
+            src, dst, t = events[event]
+            assert positive[i].item() == pytest.approx(slow.score(src, dst, t, before), abs=1e-9)
+            for j, other in enumerate(negatives[i].tolist()):
+                assert negative[i, j].item() == pytest.approx(slow.score(src, other, t, before), abs=1e-9)
+        model.absorb(batch, states)
+        slow.absorb(start, stop, visibility)
+        committed = np.stack([slow.committed(node) for node in nodes.tolist()])
+        np.testing.assert_allclose(model.memory.memory.numpy(), committed, atol=1e-9)
+        assert model.memory.last_update.tolist() == [slow.updated_at(node) for node in nodes.tolist()]
+        assert model.memory.count.tolist() == [slow.count.get(node, 0) for node in nodes.tolist()]
+        measured = np.stack([slow.measure(node)[0] for node in nodes.tolist()])
+        np.testing.assert_allclose(model.measure(nodes).memory.detach().numpy(), measured, atol=1e-9)
+    assert float(model.memory.memory.std()) > 0.05  # the states are not all alike
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_absorbing_measures_by_itself_what_it_was_not_given(kind: str) -> None:
+    events = random_events(seed=4)
+    stream = stream_of(events)
+    one, two = make(kind, stream), make(kind, stream)
+    for batch in TemporalBatches(stream, 9):
+        view = one.look(batch, batch.dst.unsqueeze(1))
+        one.absorb(batch, one.measure(view.nodes))
+        two.absorb(batch)
+    for name, buffer in one.memory.named_buffers():
+        assert torch.allclose(buffer, dict(two.memory.named_buffers())[name], atol=1e-12), name

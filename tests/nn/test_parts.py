@@ -1,0 +1,125 @@
+import math
+
+import torch
+from torch import Tensor
+
+from pres.events import EventStream, StreamInfo
+from pres.models import TGN
+from pres.nn import EdgeFeatures, IdentityMessage, Memory, MLPMessage, TemporalAttention, TimeEncoding
+from pres.sampling import TemporalBatches
+from tests.models.conftest import make, random_events, stream_of
+
+
+def test_time_is_encoded_from_fast_to_slow_whatever_its_type_and_unit() -> None:
+    seconds, milliseconds = TimeEncoding(10), TimeEncoding(10, scale=1000.0)
+    difference = torch.tensor([0, 1, 86_400])
+    found = seconds(difference)
+    expected = [[math.cos(float(d) * 10.0**-i) for i in range(10)] for d in difference]
+    assert torch.allclose(found, torch.tensor(expected), atol=1e-3)
+    assert torch.allclose(milliseconds(difference * 1000), found, atol=1e-6)
+    assert torch.allclose(seconds(difference.double()), found)
+
+
+def test_time_is_fixed_unless_learned() -> None:
+    assert [p.requires_grad for p in TimeEncoding(3).parameters()] == [False, False]
+    assert [p.requires_grad for p in TimeEncoding(3, learned=True).parameters()] == [True, True]
+
+
+def test_features_are_looked_up_by_event() -> None:
+    stream = EventStream(
+        torch.tensor([0, 1, 0]),
+        torch.tensor([1, 2, 2]),
+        torch.tensor([1, 2, 3]),
+        x=torch.tensor([[1.0], [2.0], [3.0]]),
+        categories=torch.tensor([[0], [1], [0]]),
+        info=StreamInfo(category_names=("kind",), category_levels=(("a", "b"),)),
+    )
+    features = EdgeFeatures(stream, category_dim=4)
+    found = features(torch.tensor([[2, 1]]), torch.float32)
+    assert found.shape == (1, 2, 5) and features.dim == 5
+    assert found[0, :, 0].tolist() == [3.0, 2.0]
+    assert torch.equal(found[0, 0, 1:], features.embedded(torch.tensor(0), torch.float32))
+    assert not torch.equal(found[0, 0, 1:], found[0, 1, 1:])
+    bare = EdgeFeatures(EventStream(stream.src, stream.dst, stream.t))
+    assert bare(torch.tensor([0, 1]), torch.float64).shape == (2, 0)
+
+
+def test_messages_hold_everything_or_a_summary_of_it() -> None:
+    stream = stream_of(random_events(1))
+    memory = Memory(12, 3, 0, slots=1, start=stream.t[0])
+    features, time = EdgeFeatures(stream), TimeEncoding(4)
+    identity, summary = IdentityMessage(memory, features, time), MLPMessage(memory, features, time, dim=7)
+    mail = memory.mail_of(torch.tensor([0, 1]))
+    assert identity(mail, torch.zeros(2, 1)).shape == (2, 1, identity.dim) == (2, 1, 10)
+    assert summary(mail, torch.zeros(2, 1)).shape == (2, 1, 7)
+
+
+def test_the_mean_of_a_batchs_mail_equals_a_loop() -> None:
+    events = random_events(seed=3, n=30)
+    x = torch.randn(30, 2, generator=torch.Generator().manual_seed(0))
+    stream = stream_of(events, x)
+    model = make("tgn", stream, aggregate="mean")
+    first, second = TemporalBatches(stream, 15)
+    model.absorb(first)
+    model.absorb(second)
+    memory = model.memory.memory
+    for node in range(12):
+        letters = []
+        for i in range(15, 30):
+            src, dst, _ = events[i]
+            if node in (src, dst):
+                partner = dst if node == src else src
+                letters.append(torch.cat([memory[node], memory[partner], x[i].double()]))
+        if letters:
+            assert torch.allclose(model.memory.mail[node, 0], torch.stack(letters).mean(0), atol=1e-6)
+            assert model.memory.count[node] == len(letters)
+
+
+def test_two_layers_equal_a_recursion_over_single_queries() -> None:
+    stream = stream_of(random_events(seed=9), torch.randn(60, 2))
+    model = make("tgn", stream, layers=2)
+    assert (
+        isinstance(model, TGN) and isinstance(model.embedding, TemporalAttention) and model.index is not None
+    )
+    for batch in TemporalBatches(stream[:40], 8):
+        model.absorb(batch)
+    embedding, index = model.embedding, model.index
+
+    def embed(node: int, cutoff: int, t: float, layer: int) -> Tensor:
+        memory: Tensor = model.measure(torch.tensor([node])).memory[0]
+        if layer == 0:
+            return memory
+        found = index.recent(torch.tensor([node]), torch.tensor([cutoff]), model.neighbours)
+        inputs = torch.zeros(1, model.neighbours, memory.numel() + 2 + 4, dtype=torch.float64)
+        for j in range(int(found.mask.sum())):
+            other, event, at = int(found.nodes[0, j]), int(found.events[0, j]), float(found.t[0, j])
+            own_cutoff = int(index.cutoff_at(torch.tensor([at]).double())[0])
+            below = embed(other, own_cutoff, at, layer - 1)
+            edge = embedding.features(torch.tensor(event), torch.float64)
+            inputs[0, j] = torch.cat([below, edge, embedding.time(torch.tensor(t - at).double())])
+        own = embed(node, cutoff, t, layer - 1)
+        now = embedding.time(torch.zeros(1).double())
+        result: Tensor = embedding.layers[layer - 1](own.unsqueeze(0), now, inputs, found.mask)[0]
+        return result
+
+    batch = stream[40:46]
+    view = model.look(batch, batch.dst.unsqueeze(1))
+    found = model.embed(view, model.measure(view.nodes))
+    cutoffs = index.cutoffs(batch).tolist()
+    for i in range(len(batch)):
+        expected = embed(int(batch.src[i]), cutoffs[i], float(batch.t[i]), layer=2)
+        assert torch.allclose(found[view.src[i]], expected, atol=1e-9)
+
+
+def test_per_node_embeddings_ask_each_node_once() -> None:
+    stream = stream_of(random_events(seed=11))
+    model = make("tgn", stream, embed="node")
+    for batch in TemporalBatches(stream[:48], 12):
+        model.absorb(batch)
+    batch = stream[48:60]
+    view = model.look(batch, batch.src.unsqueeze(1))
+    distinct = set(batch.src.tolist()) | set(batch.dst.tolist())
+    assert len(view.roots) == len(distinct)
+    assert torch.equal(view.nodes[view.roots[view.src]], batch.src)
+    assert torch.equal(view.nodes[view.roots[view.negatives[:, 0]]], batch.src)
+    assert view.hops[0].event.max() < 48  # only earlier batches

@@ -1,0 +1,160 @@
+"""TGN, JODIE and APAN by loops over nodes in NumPy: slow, and written from the equations alone."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tests.oracles.sampling import Event, history
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class Letter:
+    own: Array
+    partner: Array
+    event: int
+    t: float
+
+
+@dataclass
+class SlowModel:
+    """A model's weights by name, its settings, and the state of every node."""
+
+    kind: str  # tgn, jodie or apan
+    weights: dict[str, Array]
+    events: list[Event]
+    x: Array  # [n, d], perhaps of width 0
+    time_scale: float
+    unit: float
+    dim: int
+    slots: int
+    neighbours: int
+    heads: int
+    memory: dict[int, Array] = field(default_factory=dict)
+    last_update: dict[int, float] = field(default_factory=dict)
+    mailbox: dict[int, list[Letter]] = field(default_factory=dict)
+    count: dict[int, int] = field(default_factory=dict)
+
+    def linear(self, name: str, value: Array) -> Array:
+        bias = self.weights.get(f"{name}.bias")
+        result: Array = self.weights[f"{name}.weight"] @ value + (0 if bias is None else bias)
+        return result
+
+    def norm(self, name: str, value: Array) -> Array:
+        scaled = (value - value.mean()) / np.sqrt(value.var() + 1e-5)
+        result: Array = scaled * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"]
+        return result
+
+    def phi(self, difference: float) -> Array:
+        frequency, phase = self.weights["message.time.frequency"], self.weights["message.time.phase"]
+        return np.cos(difference / self.time_scale * frequency + phase)
+
+    def committed(self, node: int) -> Array:
+        return self.memory.get(node, np.zeros(self.dim))
+
+    def updated_at(self, node: int) -> float:
+        return self.last_update.get(node, self.events[0][2])
+
+    def measure(self, node: int) -> tuple[Array, float]:
+        """The memory with its mail taken in, and the time it is of."""
+        mails = self.mailbox.get(node, [])
+        old = self.committed(node)
+        if not mails:
+            return old, self.updated_at(node)
+        newest = max(mail.t for mail in mails)
+        differences = [
+            mail.t - self.updated_at(node) if self.slots == 1 else newest - mail.t for mail in mails
+        ]
+        messages = [
+            np.concatenate([mail.own, mail.partner, self.x[mail.event], self.phi(difference)])
+            for mail, difference in zip(mails, differences, strict=True)
+        ]
+        return self.update(old, messages), newest
+
+    def update(self, old: Array, messages: list[Array]) -> Array:
+        if self.kind == "tgn":
+            return self.gru(old, messages[0])
+        if self.kind == "jodie":
+            value = self.linear("updater.linear", np.concatenate([messages[0], old]))
+            return np.tanh(self.norm("updater.norm", value))
+        query = self.linear("updater.query", old)
+        read = self.attend(
+            query,
+            [self.linear("updater.key", message) for message in messages],
+            [self.linear("updater.value", message) for message in messages],
+        )
+        hidden = self.linear("updater.mlp.0", self.norm("updater.norm", read + old))
+        return self.linear("updater.out", np.maximum(hidden, 0))
+
+    def gru(self, old: Array, message: Array) -> Array:
+        gates_in = self.weights["updater.cell.weight_ih"] @ message + self.weights["updater.cell.bias_ih"]
+        gates_old = self.weights["updater.cell.weight_hh"] @ old + self.weights["updater.cell.bias_hh"]
+        (r_in, z_in, n_in), (r_old, z_old, n_old) = np.split(gates_in, 3), np.split(gates_old, 3)
+        reset, keep = 1 / (1 + np.exp(-(r_in + r_old))), 1 / (1 + np.exp(-(z_in + z_old)))
+        new = np.tanh(n_in + reset * n_old)
+        result: Array = (1 - keep) * new + keep * old
+        return result
+
+    def attend(self, query: Array, keys: list[Array], values: list[Array]) -> Array:
+        parts = []
+        for head in range(self.heads):
+            size = len(query) // self.heads
+            own = slice(head * size, (head + 1) * size)
+            scores = np.array([query[own] @ key[own] / np.sqrt(size) for key in keys])
+            weights = np.exp(scores - scores.max())
+            weights = weights / weights.sum()
+            parts.append(sum(w * value[own] for w, value in zip(weights, values, strict=True)))
+        return np.concatenate(parts)
+
+    def embed(self, node: int, t: float, before: int | None) -> Array:
+        memory, updated = self.measure(node)
+        if self.kind == "jodie":
+            elapsed = np.log1p(max(t - updated, 0) / self.unit)
+            projected: Array = memory * (1 + elapsed * self.weights["embedding.weight"])
+            return projected
+        if self.kind == "apan":
+            return memory + self.linear("embedding.age", self.phi(t - updated))
+        found = history(self.events, node, t, before)[: self.neighbours]
+        query = self.linear("embedding.layers.0.query", np.concatenate([memory, self.phi(0)]))
+        read = np.zeros(self.dim)
+        if found:
+            inputs = [
+                np.concatenate([self.measure(other)[0], self.x[event], self.phi(t - at)])
+                for other, event, at in found
+            ]
+            read = self.attend(
+                query,
+                [self.linear("embedding.layers.0.key", value) for value in inputs],
+                [self.linear("embedding.layers.0.value", value) for value in inputs],
+            )
+        out = np.maximum(self.linear("embedding.layers.0.out", np.concatenate([read, memory])), 0)
+        return self.norm("embedding.layers.0.norm", out)
+
+    def score(self, src: int, dst: int, t: float, before: int | None = None) -> float:
+        hidden = self.linear("link.src", self.embed(src, t, before))
+        hidden = hidden + self.linear("link.dst", self.embed(dst, t, before))
+        return float(self.linear("link.out", np.maximum(hidden, 0))[0])
+
+    def absorb(self, start: int, stop: int, visibility: str = "fresh") -> None:
+        """Take in the events of one batch: commit, then send the last mail to each recipient."""
+        nodes = {node for src, dst, _ in self.events[start:stop] for node in (src, dst)}
+        measured = {node: self.measure(node) for node in nodes}
+        for node, (memory, t) in measured.items():
+            self.memory[node], self.last_update[node] = memory, t
+        sent: dict[int, list[tuple[tuple[int, int, int], Letter]]] = {}
+        for event in range(start, stop):
+            src, dst, t = self.events[event]
+            ends = [(src, dst)] if src == dst else [(src, dst), (dst, src)]
+            for side, (own, partner) in enumerate(ends):
+                letter = Letter(self.committed(own), self.committed(partner), event, t)
+                sent.setdefault(own, []).append(((event, 1, side), letter))
+                if self.kind == "apan":
+                    before = start if visibility == "batch" else None
+                    for other, *_ in history(self.events, own, t, before)[: self.neighbours]:
+                        sent.setdefault(other, []).append(((event, 0, side), letter))
+        for node, letters in sent.items():
+            _, last = max(letters, key=lambda entry: entry[0])
+            self.mailbox[node] = [*self.mailbox.get(node, []), last][-self.slots :]
+            self.count[node] = len(letters)
