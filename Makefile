@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: help demo test lint bench docs clean
 
 help:
-	@echo "make demo    set up, then diagnose the embedded stream (a table and demo/diagnosis.png)"
+	@echo "make demo    set up, diagnose the embedded stream (table, demo/diagnosis.png), train TGN on it"
 	@echo "make test    set up, then lint, type-check and run all tests"
 	@echo "make lint    ruff and mypy --strict"
 	@echo "make bench   speed and scaling, as tables of ratios (a few minutes, wants a quiet machine)"
@@ -16,6 +16,7 @@ help:
 
 demo: $(VENV)/.base
 	$(BIN)/pres diagnose synthetic --png demo/diagnosis.png
+	$(BIN)/pres train synthetic --model tgn --epochs 3
 
 test: lint
 	$(BIN)/pytest -n 2

@@ -92,6 +92,25 @@ def test_a_mistake_is_one_clear_line_and_exit_code_1(clicks: Path, arguments: li
     assert sorted(clicks.parent.iterdir()) == before
 
 
+def test_train_reports_validation_and_test_and_saves_the_run(tmp_path: Path) -> None:
+    log, out = tmp_path / "log.csv", tmp_path / "run"
+    lines = [f"user{i % 7},item{i * i % 41},{10 * i}" for i in range(300)]
+    log.write_text("\n".join(["user,item,ts", *lines]))
+    columns = ["--src", "user", "--dst", "item", "--time", "ts", "--bipartite"]
+    settings = ["--model", "jodie", "--batch-size", "50", "--epochs", "2", "--out", str(out)]
+    done = run("train", log, *columns, *settings, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    promised = {"dataset", "variant", "model", "batch_size", "step_size", "seed", "epochs", "val", "test"}
+    assert promised | {"seconds_per_epoch", "events_per_second", "run"} <= set(found)
+    assert 0 < found["val"]["ap"] <= 1 and 0 < found["test"]["auc"] <= 1
+    assert found["run"] == str(out)
+    assert json.loads((out / "run.json").read_text())["test"] == found["test"]
+    assert "epoch   2" in done.stderr
+    again = run("train", log, *columns, *settings)
+    assert again.returncode == 1 and "holds a run already" in again.stderr
+
+
 def test_debug_shows_the_traceback(clicks: Path) -> None:
     done = run("diagnose", clicks, "--src", "usr", "--debug")
     assert done.returncode == 1
@@ -99,7 +118,7 @@ def test_debug_shows_the_traceback(clicks: Path) -> None:
 
 
 def test_every_command_has_help_with_an_example() -> None:
-    for command in ("diagnose", "datasets"):
+    for command in ("diagnose", "train", "datasets"):
         done = run(command, "--help")
         assert done.returncode == 0
         assert "Example: pres" in done.stdout

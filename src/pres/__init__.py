@@ -4,13 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pres import datasets, models, nn, sampling
+    from pres import datasets, models, nn, sampling, training
     from pres.datasets import load
     from pres.diagnosis import diagnose
     from pres.errors import Notice, PresError
     from pres.events import EventStream
     from pres.io import read
     from pres.models import APAN, JODIE, TGN
+    from pres.training import Run, evaluate, fit, load_run
 
 __version__ = "0.1.0"
 
@@ -21,13 +22,18 @@ __all__ = [
     "EventStream",
     "Notice",
     "PresError",
+    "Run",
     "datasets",
     "diagnose",
+    "evaluate",
+    "fit",
     "load",
+    "load_run",
     "models",
     "nn",
     "read",
     "sampling",
+    "training",
 ]
 
 # Where each public name lives. They are imported when first asked for: torch takes seconds to import, and
@@ -39,8 +45,12 @@ _HOME = {
     "EventStream": "pres.events",
     "Notice": "pres.errors",
     "PresError": "pres.errors",
+    "Run": "pres.training",
     "diagnose": "pres.diagnosis",
+    "evaluate": "pres.training",
+    "fit": "pres.training",
     "load": "pres.datasets",
+    "load_run": "pres.training",
     "read": "pres.io",
 }
 

@@ -34,6 +34,21 @@ Source = Annotated[str, typer.Argument(help="A file of events (CSV, Parquet, Num
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout and nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
+# How to understand a file; every command that reads one has these.
+SrcColumn = Annotated[str | None, typer.Option("--src", help="Column of the source's id.")]
+DstColumn = Annotated[str | None, typer.Option("--dst", help="Column of the destination's id.")]
+TimeColumn = Annotated[str | None, typer.Option("--time", help="Column of the time (t).")]
+LabelColumn = Annotated[str | None, typer.Option("--label", help="Column of an integer label.")]
+XColumns = Annotated[list[str] | None, typer.Option("--x", help="A numeric feature column; repeatable.")]
+Categories = Annotated[list[str] | None, typer.Option("--category", help="A categorical column; repeatable.")]
+Bipartite = Annotated[
+    bool | None, typer.Option("--bipartite/--one-kind", help="Do sources and destinations differ in kind?")
+]
+Directed = Annotated[bool, typer.Option(help="Do neighbourhoods follow the events' direction?")]
+Header = Annotated[bool, typer.Option(help="Does a text file start with column names?")]
+Separator = Annotated[str | None, typer.Option(help="What separates a text file's columns.")]
+TimeUnit = Annotated[str | None, typer.Option(help="Unit of time: ns, us, ms, s, h or d.")]
+
 
 def main() -> None:
     """Run the command line; a failure that the user can mend is one line and exit code 1."""
@@ -64,20 +79,17 @@ def _options(
 @app.command(epilog="Example: pres diagnose clicks.csv --src user --dst item --time ts --png clicks.png")
 def diagnose(
     source: Source,
-    src: Annotated[str | None, typer.Option(help="Column of the source's id.")] = None,
-    dst: Annotated[str | None, typer.Option(help="Column of the destination's id.")] = None,
-    time: Annotated[str | None, typer.Option("--time", help="Column of the time (t).")] = None,
-    label: Annotated[str | None, typer.Option(help="Column of an integer label.")] = None,
-    x: Annotated[list[str] | None, typer.Option("--x", help="A numeric feature column; repeatable.")] = None,
-    category: Annotated[list[str] | None, typer.Option(help="A categorical column; repeatable.")] = None,
-    bipartite: Annotated[
-        bool | None,
-        typer.Option("--bipartite/--one-kind", help="Do sources and destinations differ in kind?"),
-    ] = None,
-    directed: Annotated[bool, typer.Option(help="Do neighbourhoods follow the events' direction?")] = False,
-    header: Annotated[bool, typer.Option(help="Does a text file start with column names?")] = True,
-    separator: Annotated[str | None, typer.Option(help="What separates a text file's columns.")] = None,
-    time_unit: Annotated[str | None, typer.Option(help="Unit of time: ns, us, ms, s, h or d.")] = None,
+    src: SrcColumn = None,
+    dst: DstColumn = None,
+    t: TimeColumn = None,
+    label: LabelColumn = None,
+    x: XColumns = None,
+    categories: Categories = None,
+    bipartite: Bipartite = None,
+    directed: Directed = False,
+    header: Header = True,
+    separator: Separator = None,
+    time_unit: TimeUnit = None,
     batch_size: Annotated[list[int] | None, typer.Option(help="A batch size to try; repeatable.")] = None,
     ties: Annotated[Literal["cut", "whole"], typer.Option(help="May a batch cut equal times apart?")] = "cut",
     png: Annotated[Path | None, typer.Option(help="Also draw the diagnosis as a picture here.")] = None,
@@ -85,27 +97,14 @@ def diagnose(
     debug: Debug = False,
 ) -> None:
     """Show what a stream is like, and what larger temporal batches would lose."""
+    reading = _reading(locals())
     from pres.diagnosis import diagnose as run_diagnosis
     from pres.diagnosis.figure import check_png
     from pres.diagnosis.tables import as_tables
 
     if png is not None:
         check_png(png)
-    options = {
-        "src": src,
-        "dst": dst,
-        "t": time,
-        "label": label,
-        "x": x or None,
-        "categories": category or None,
-        "bipartite": bipartite,
-        "directed": directed or None,
-        "header": None if header else False,
-        "separator": separator,
-        "time_unit": time_unit,
-    }
-    with _notices():
-        events = _events(source, {name: value for name, value in options.items() if value is not None})
+    events = _events(source, reading)
     diagnosis = run_diagnosis(events, batch_size or None, ties=ties, progress=_err.is_terminal)
     if png is not None:
         diagnosis.save_png(png)
@@ -114,6 +113,68 @@ def diagnose(
         _print_json(diagnosis.to_dict() | {"png": None if png is None else str(png)})
     else:
         _out.print(as_tables(diagnosis))
+
+
+@app.command(epilog="Example: pres train wikipedia --model tgn --batch-size 200 --out runs/a")
+def train(
+    source: Source,
+    model: Annotated[Literal["tgn", "jodie", "apan"], typer.Option(help="Which model.")] = "tgn",
+    batch_size: Annotated[int, typer.Option(help="Events between two updates of the memory.")] = 200,
+    step_size: Annotated[
+        int | None,
+        typer.Option(help="Events between two updates of the weights; as --batch-size by default."),
+    ] = None,
+    epochs: Annotated[int, typer.Option(help="Epochs at most.")] = 10,
+    patience: Annotated[int, typer.Option(help="Epochs without a better validation before stopping.")] = 3,
+    lr: Annotated[float, typer.Option(help="Learning rate.")] = 1e-3,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
+    device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
+    out: Annotated[Path | None, typer.Option(help="Save the run into this folder.")] = None,
+    src: SrcColumn = None,
+    dst: DstColumn = None,
+    t: TimeColumn = None,
+    label: LabelColumn = None,
+    x: XColumns = None,
+    categories: Categories = None,
+    bipartite: Bipartite = None,
+    directed: Directed = False,
+    header: Header = True,
+    separator: Separator = None,
+    time_unit: TimeUnit = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Train a memory model to predict links; weights are chosen on validation, the test part is reported."""
+    reading = _reading(locals())
+    import torch
+
+    from pres import models
+    from pres.training import EpochResult, fit
+    from pres.training.run import check_free
+
+    if out is not None:
+        check_free(out)
+    events = _events(source, reading).to(device)
+    torch.manual_seed(seed)
+    made = {"tgn": models.TGN, "jodie": models.JODIE, "apan": models.APAN}[model](events).to(device)
+    num_train = len(events.split().train)
+
+    def say(done: EpochResult) -> None:
+        left = (epochs - done.epoch) * done.seconds
+        _err.print(
+            f"epoch {done.epoch:>3}  loss {done.loss:.4f}  validation AP {done.val.ap:.4f}  "
+            f"{num_train / done.seconds:,.0f} events/s  at most {left:,.0f} s left",
+            highlight=False,
+        )
+
+    settings = {"batch_size": batch_size, "step_size": step_size, "epochs": epochs, "patience": patience}
+    run = fit(made, events, on_epoch=say, lr=lr, seed=seed, **settings)
+    if out is not None:
+        run.save(out)
+    if as_json:
+        _print_json(run.to_dict() | {"run": None if out is None else str(out)})
+    else:
+        _out.print(_plain(repr(run)), highlight=False, soft_wrap=True)
 
 
 @app.command(epilog="Example: pres datasets --json")
@@ -149,19 +210,31 @@ def _count(value: int | None) -> str:
     return "–" if value is None else f"{value:,}"
 
 
+def _reading(given: dict[str, Any]) -> dict[str, Any]:
+    """Return those of a command's options that say how to read a file and differ from their defaults."""
+    names = ("src", "dst", "t", "label", "x", "categories", "bipartite", "separator", "time_unit")
+    options = {name: given[name] for name in names if given[name] not in (None, [])}
+    if given["directed"]:
+        options["directed"] = True
+    if not given["header"]:
+        options["header"] = False
+    return options
+
+
 def _events(source: str, options: dict[str, Any]) -> EventStream:
     """Return the dataset of that name if there is one, otherwise the events of the file."""
     from pres.datasets import load
     from pres.datasets.registry import DATASETS
     from pres.io import read
 
-    if source.casefold() in DATASETS:
-        if options:
-            named = ", ".join(options)
-            raise OptionError(f"'{source}' is a named dataset; {named} can be given for a file only.")
-        return load(source)
-    if Path(source).exists() or Path(source).suffix or "/" in source:
-        return read(source, **options)
+    with _notices():
+        if source.casefold() in DATASETS:
+            if options:
+                named = ", ".join(options)
+                raise OptionError(f"'{source}' is a named dataset; {named} can be given for a file only.")
+            return load(source)
+        if Path(source).exists() or Path(source).suffix or "/" in source:
+            return read(source, **options)
     raise UnknownDatasetError(
         f"there is neither a file nor a dataset '{source}'.{nearest(source, DATASETS)} "
         f"Datasets are {', '.join(DATASETS)}."

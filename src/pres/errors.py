@@ -79,6 +79,10 @@ class NoNegativeError(PresError):
     """A source met every destination of the pool within one batch, so no negative is left for it."""
 
 
+class DivergedError(PresError):
+    """Training reached a loss that is not a number; the state before it is kept."""
+
+
 class IndexOverflowError(PresError):
     """Nodes times events exceed what a 64-bit key can hold."""
 

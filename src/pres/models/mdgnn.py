@@ -19,6 +19,7 @@ from pres.events import EventStream
 from pres.incidence import distinct
 from pres.nn.decoders import LinkDecoder
 from pres.nn.embedding import Hop, IdentityEmbedding, TemporalAttention, TimeProjection
+from pres.nn.gather import rows
 from pres.nn.memory import Memory
 from pres.nn.messages import IdentityMessage
 from pres.nn.updaters import GRUUpdater, MailboxAttention, RNNUpdater
@@ -171,8 +172,8 @@ class MDGNN(nn.Module):
     def score(self, view: View, states: States) -> tuple[Tensor, Tensor]:
         """Return the logits of the events `[b]` and of their negatives `[b, count]`."""
         h = self.embed(view, states)
-        src = h[view.src]
-        return self.link(src, h[view.dst]), self.link(src.unsqueeze(1), h[view.negatives])
+        src = rows(h, view.src)
+        return self.link(src, rows(h, view.dst)), self.link(src.unsqueeze(1), rows(h, view.negatives))
 
     @torch.no_grad()
     def absorb(self, batch: EventStream, states: States | None = None) -> None:

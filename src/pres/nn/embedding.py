@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from pres.nn.features import EdgeFeatures
+from pres.nn.gather import rows
 from pres.nn.time_encoding import TimeEncoding
 
 
@@ -40,8 +41,8 @@ class IdentityEmbedding(nn.Module):
     def forward(self, memory: Tensor, roots: Tensor, since_update: Tensor, hops: Sequence[Hop]) -> Tensor:
         """Return embeddings `[r, dim]` of memories `[u, dim]`; roots `[r]` are positions among them."""
         if self.time is None or self.age is None:
-            return memory[roots]
-        aged: Tensor = memory[roots] + self.age(self.time(since_update))
+            return rows(memory, roots)
+        aged: Tensor = rows(memory, roots) + self.age(self.time(since_update))
         return aged
 
 
@@ -62,7 +63,7 @@ class TimeProjection(nn.Module):
     def forward(self, memory: Tensor, roots: Tensor, since_update: Tensor, hops: Sequence[Hop]) -> Tensor:
         """Return embeddings `[r, dim]` of memories `[u, dim]`; roots `[r]` are positions among them."""
         elapsed = (since_update / self.unit).clamp(min=0).log1p().to(memory.dtype)
-        return memory[roots] * (1 + elapsed.unsqueeze(1) * self.weight)
+        return rows(memory, roots) * (1 + elapsed.unsqueeze(1) * self.weight)
 
 
 class TemporalAttention(nn.Module):
@@ -101,7 +102,7 @@ class TemporalAttention(nn.Module):
 
         ``hops[0]`` holds the neighbours of the roots, ``hops[1]`` those of each slot of ``hops[0]``, …
         """
-        known = [memory[roots], *(memory[hop.node.flatten()] for hop in hops)]
+        known = [rows(memory, places) for places in (roots, *(hop.node.flatten() for hop in hops))]
         edges = [self.features(hop.event, memory.dtype) for hop in hops]
         times = [self.time(hop.age) for hop in hops]
         now = self.time(torch.zeros(1, dtype=memory.dtype, device=memory.device))

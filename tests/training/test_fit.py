@@ -1,0 +1,147 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import pres
+from pres.errors import DivergedError, OptionError, SourceNotFoundError, StorageError, UnreadableSourceError
+from pres.sampling import NegativeSampler, TemporalBatches
+from pres.training import EpochResult
+from pres.training.fit import train_on_batch
+from tests.models.conftest import KINDS, make, random_events, stream_of
+
+MODELS = {"tgn": pres.TGN, "jodie": pres.JODIE, "apan": pres.APAN}
+EVENTS = pres.load("synthetic", num_events=1_500)
+
+
+def trained(kind: str = "jodie", **options: Any) -> tuple[pres.Run, torch.nn.Module]:
+    torch.manual_seed(0)
+    model = MODELS[kind](EVENTS, memory_dim=16, time_dim=8)
+    return pres.fit(model, EVENTS, **{"epochs": 2, "batch_size": 100} | options), model
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_seed_gives_the_same_bits(kind: str) -> None:
+    (one, first), (two, second), (other, _) = trained(kind), trained(kind), trained(kind, seed=1)
+    assert [epoch.loss for epoch in one.history] == [epoch.loss for epoch in two.history]
+    assert one.test == two.test and one.val == two.val
+    for name, value in first.state_dict().items():
+        assert torch.equal(value, second.state_dict()[name]), name
+    assert [epoch.loss for epoch in one.history] != [epoch.loss for epoch in other.history]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_learns(kind: str) -> None:
+    run, _ = trained(kind, epochs=4, lr=3e-3)
+    assert run.history[-1].loss < run.history[0].loss
+    assert run.val.ap == max(epoch.val.ap for epoch in run.history)
+    assert run.best_epoch == max(run.history, key=lambda epoch: epoch.val.ap).epoch
+
+
+def test_test_is_of_the_best_epoch_and_can_be_repeated() -> None:
+    run, model = trained(epochs=3)
+    split = EVENTS.split()
+    run.restore(model)  # type: ignore[arg-type]
+    again = pres.evaluate(model, split.test, NegativeSampler(EVENTS), seed=0)  # type: ignore[arg-type]
+    assert again == run.test
+
+
+def test_training_stops_when_validation_does_not_improve() -> None:
+    seen: list[EpochResult] = []
+    run, _ = trained(epochs=50, patience=2, lr=0.05, on_epoch=seen.append)
+    assert len(run.history) < 50
+    assert len(run.history) == run.best_epoch + 2
+    assert seen == run.history
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_steps_within_a_batch_see_the_same_mail_and_absorb_once(kind: str) -> None:
+    stream = stream_of(random_events(seed=1, n=48))
+    one, two = make(kind, stream).train(), make(kind, stream).train()
+    batches = list(TemporalBatches(stream, 24))
+    for model in (one, two):
+        model.absorb(batches[0])
+    negatives = (batches[1].dst.unsqueeze(1) + 1) % 12
+
+    def optimiser(model: torch.nn.Module) -> torch.optim.Optimizer:
+        return torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+
+    loss = train_on_batch(one, batches[1], negatives, optimiser(one), step_size=10)
+    # by hand: three steps of 10, 10 and 4 events, the mail untouched until the end
+    by_hand, total = optimiser(two), 0.0
+    for start, stop in ((0, 10), (10, 20), (20, 24)):
+        step = stream[24 + start : 24 + stop]
+        view = two.look(step, negatives[start:stop])
+        positive, negative = two.score(view, two.measure(view.nodes))
+        step_loss = (
+            torch.nn.functional.softplus(-positive).mean() + torch.nn.functional.softplus(negative).mean()
+        )
+        by_hand.zero_grad()
+        torch.autograd.backward(step_loss)
+        by_hand.step()
+        total += step_loss.item() * (stop - start)
+    two.absorb(batches[1])
+    assert loss == pytest.approx(total / 24, abs=1e-12)
+    for name, value in one.state_dict().items():
+        assert torch.allclose(value, two.state_dict()[name], atol=1e-12), name
+
+
+def test_a_step_as_large_as_the_batch_changes_nothing() -> None:
+    plain, stepped = trained()[0], trained(step_size=100)[0]
+    assert plain.test == stepped.test
+    assert trained(step_size=25)[0].test != plain.test
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batchsize": 5}, "no option 'batchsize'. Did you mean 'batch_size'"),
+        ({"batch_size": 0}, "batch_size=0"),
+        ({"lr": -1.0}, "lr=-1.0"),
+        ({"batch_size": 100, "step_size": 200}, "exceeds batch_size"),
+        ({"batch_size": 5_000}, "exceeds the 1,0"),
+        ({"epochs": "many"}, "epochs='many'"),
+    ],
+)
+def test_impossible_settings_are_one_clear_line(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError) as error:
+        trained(**options)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_loss_that_is_not_a_number_stops_with_the_batch() -> None:
+    torch.manual_seed(0)
+    model = pres.JODIE(EVENTS, memory_dim=8, time_dim=4)
+    with torch.no_grad():
+        model.link.out.bias.fill_(float("nan"))
+    kept = {name: value.clone() for name, value in model.named_parameters()}
+    with pytest.raises(DivergedError, match="events 0 to 99"):
+        pres.fit(model, EVENTS, batch_size=100, epochs=1)
+    assert all(torch.equal(v, kept[n]) for n, v in model.named_parameters() if n != "link.out.bias")
+
+
+def test_a_run_is_saved_whole_and_comes_back(tmp_path: Path) -> None:
+    run, _ = trained()
+    folder = run.save(tmp_path / "runs" / "a")
+    assert sorted(path.name for path in folder.iterdir()) == ["run.json", "state.safetensors"]
+    back = pres.load_run(folder)
+    assert back.to_dict() == run.to_dict()
+    assert back.state.keys() == run.state.keys()
+    assert all(torch.equal(value, run.state[name]) for name, value in back.state.items())
+    with pytest.raises(StorageError, match="holds a run already"):
+        run.save(folder)
+    fresh = pres.JODIE(EVENTS, memory_dim=16, time_dim=8)
+    back.restore(fresh)
+    again = pres.evaluate(fresh, EVENTS.split().test, NegativeSampler(EVENTS), seed=0)
+    assert again == run.test
+
+
+def test_a_folder_without_a_run_and_a_damaged_run_are_said(tmp_path: Path) -> None:
+    with pytest.raises(SourceNotFoundError, match=r"no saved run: there is no run\.json"):
+        pres.load_run(tmp_path)
+    run, _ = trained(epochs=1)
+    folder = run.save(tmp_path / "a")
+    (folder / "state.safetensors").write_bytes(b"broken")
+    with pytest.raises(UnreadableSourceError, match="is damaged"):
+        pres.load_run(folder)
