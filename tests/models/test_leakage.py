@@ -104,3 +104,15 @@ def test_a_memory_does_not_depend_on_the_role_its_node_is_asked_in(kind: str) ->
         if len(place):
             assert torch.allclose(states.memory[place[0, 0]], alone.memory[0], atol=1e-12)
             assert states.last_update[place[0, 0]] == alone.last_update[0]
+
+
+@pytest.mark.parametrize("embed", ["event", "node"])
+def test_a_part_of_a_batch_sees_what_the_whole_batch_sees(embed: str) -> None:
+    stream = stream_of(random_events(seed=8))
+    model = make("tgn", stream, visibility="batch", embed=embed)
+    part = stream[30:36]  # of a temporal batch that began at 24
+    view = model.look(part, part.dst.unsqueeze(1), batch_start=24)
+    seen = view.hops[0].event[view.hops[0].mask]
+    assert int(seen.max()) < 24
+    alone = model.look(part, part.dst.unsqueeze(1))
+    assert 24 <= int(alone.hops[0].event[alone.hops[0].mask].max()) < 30

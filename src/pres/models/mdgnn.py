@@ -111,8 +111,11 @@ class MDGNN(nn.Module):
         needs_index = embedding.hops > 0 or deliver_to == "neighbours"
         self.index = TemporalIndex(events) if needs_index else None
 
-    def look(self, batch: EventStream, negatives: Tensor) -> View:
-        """Return what predicting ``batch`` against ``negatives`` `[b, count]` needs to see."""
+    def look(self, batch: EventStream, negatives: Tensor, batch_start: int | None = None) -> View:
+        """Return what predicting ``batch`` against ``negatives`` `[b, count]` needs to see.
+
+        Where ``batch`` is only a part of a temporal batch, ``batch_start`` says where that began.
+        """
         b, count = negatives.shape
         nodes = torch.cat([batch.src, batch.dst, negatives.flatten()])
         t = torch.cat([batch.t, batch.t, batch.t.repeat_interleave(count)])
@@ -120,7 +123,7 @@ class MDGNN(nn.Module):
         if self.per_node:
             nodes, place = torch.unique(nodes, return_inverse=True)
             t = batch.t[:1].expand(len(nodes))
-        hops = self._hops(batch, nodes, t, count)
+        hops = self._hops(batch, nodes, t, count, batch_start)
         seen, inverse = torch.unique(
             torch.cat([nodes, *(hop.node.flatten() for hop in hops)]), return_inverse=True
         )
@@ -129,13 +132,15 @@ class MDGNN(nn.Module):
         src, dst, negative = torch.split(place, [b, b, b * count])
         return View(seen, roots, t, hops, src, dst, negative.view(b, count))
 
-    def _hops(self, batch: EventStream, nodes: Tensor, t: Tensor, count: int) -> list[Hop]:
+    def _hops(
+        self, batch: EventStream, nodes: Tensor, t: Tensor, count: int, batch_start: int | None
+    ) -> list[Hop]:
         if self.embedding.hops == 0 or self.index is None:
             return []
         if self.per_node:
-            cutoffs = self.index.cutoffs(batch[:1], "batch").expand(len(nodes))
+            cutoffs = self.index.cutoffs(batch[:1], "batch", batch_start).expand(len(nodes))
         else:
-            own = self.index.cutoffs(batch, self.visibility)
+            own = self.index.cutoffs(batch, self.visibility, batch_start)
             cutoffs = torch.cat([own, own, own.repeat_interleave(count)])
         ks = [self.neighbours] * self.embedding.hops
         return _as_hops(self.index.hops(nodes, cutoffs, ks, self.strategy), t)

@@ -65,16 +65,20 @@ class TemporalIndex:
         self._neighbour[:-1] -= entries.nodes
         self._time = _with_one_more(events.t, 0, at=entries.events)
 
-    def cutoffs(self, batch: EventStream, visibility: Visibility = "fresh") -> Tensor:
+    def cutoffs(
+        self, batch: EventStream, visibility: Visibility = "fresh", batch_start: int | None = None
+    ) -> Tensor:
         """Return the cutoff `[b]` of each event of a batch (a slice of the indexed stream).
 
         ``"fresh"`` shows everything strictly before the event's time, ``"batch"`` of that only what lies in
-        earlier batches.
+        earlier batches. If ``batch`` is only a part of a temporal batch, ``batch_start`` says where that began.
         """
         check_choice("visibility", visibility, ("fresh", "batch"))
         check_slice(batch, self._t, "the index")
         fresh = self._first_of_equal[batch.offset : batch.offset + len(batch)]
-        return fresh.clone() if visibility == "fresh" else fresh.clamp(max=batch.offset)
+        if visibility == "fresh":
+            return fresh.clone()
+        return fresh.clamp(max=batch.offset if batch_start is None else batch_start)
 
     def cutoff_at(self, t: Tensor) -> Tensor:
         """Return the cutoffs of queries at times ``t``: everything strictly earlier is visible."""

@@ -145,7 +145,7 @@ def train_on_batch(
     total, states = 0.0, None
     for step in steps:
         own = negatives[step.offset - batch.offset :][: len(step)]
-        view = model.look(step, own)
+        view = model.look(step, own, batch.offset)
         states = model.measure(view.nodes)
         positive, negative = model.score(view, states)
         loss = softplus(-positive).mean() + softplus(negative).mean()
