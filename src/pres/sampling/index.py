@@ -71,7 +71,7 @@ class TemporalIndex:
         """Return the cutoff `[b]` of each event of a batch (a slice of the indexed stream).
 
         ``"fresh"`` shows everything strictly before the event's time, ``"batch"`` of that only what lies in
-        earlier batches. If ``batch`` is only a part of a temporal batch, ``batch_start`` says where that began.
+        earlier batches. For a part of a temporal batch, ``batch_start`` says where the batch began.
         """
         check_choice("visibility", visibility, ("fresh", "batch"))
         check_slice(batch, self._t, "the index")
