@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from pres import __version__
-from pres.errors import Notice, OptionError, PresError, UnknownDatasetError, nearest
+from pres.errors import Notice, OptionError, PresError, UnknownDatasetError, nearest, one_line
 
 if TYPE_CHECKING:
     from pres.datasets import Entry
@@ -128,7 +128,8 @@ def train(
     patience: Annotated[int, typer.Option(help="Epochs without a better validation before stopping.")] = 3,
     lr: Annotated[float, typer.Option(help="Learning rate.")] = 1e-3,
     seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
-    device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
+    eval_batch_size: Annotated[int, typer.Option(help="Events per batch in validation and test.")] = 200,
+    device: Annotated[str, typer.Option(help="Where to compute: cpu, or cuda for a GPU.")] = "cpu",
     out: Annotated[Path | None, typer.Option(help="Save the run into this folder.")] = None,
     src: SrcColumn = None,
     dst: DstColumn = None,
@@ -149,11 +150,25 @@ def train(
     import torch
 
     from pres import models
-    from pres.training import EpochResult, fit
+    from pres.training import EpochResult, FitConfig, fit
     from pres.training.run import check_free
 
+    settings = {
+        "batch_size": batch_size,
+        "step_size": step_size,
+        "epochs": epochs,
+        "patience": patience,
+        "lr": lr,
+        "seed": seed,
+        "eval_batch_size": eval_batch_size,
+    }
+    FitConfig.of(settings)  # what cannot be is said before anything is read
     if out is not None:
         check_free(out)
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise OptionError(f"device '{device}' cannot be used here: {one_line(error)}.") from None
     events = _events(source, reading).to(device)
     torch.manual_seed(seed)
     made = {"tgn": models.TGN, "jodie": models.JODIE, "apan": models.APAN}[model](events).to(device)
@@ -163,14 +178,14 @@ def train(
         left = (epochs - done.epoch) * done.seconds
         _err.print(
             f"epoch {done.epoch:>3}  loss {done.loss:.4f}  validation AP {done.val.ap:.4f}  "
-            f"{num_train / done.seconds:,.0f} events/s  at most {left:,.0f} s left",
+            f"{num_train / done.seconds:,.0f} events/s  about {left:,.0f} s left",
             highlight=False,
         )
 
-    settings = {"batch_size": batch_size, "step_size": step_size, "epochs": epochs, "patience": patience}
-    run = fit(made, events, on_epoch=say, lr=lr, seed=seed, **settings)
+    run = fit(made, events, on_epoch=say, **settings)
     if out is not None:
         run.save(out)
+        _err.print(f"saved: {_plain(str(out))}", highlight=False, soft_wrap=True)
     if as_json:
         _print_json(run.to_dict() | {"run": None if out is None else str(out)})
     else:

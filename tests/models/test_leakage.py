@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from pres.errors import OptionError
 from pres.models import MDGNN
 from pres.sampling import TemporalBatches
 from tests.models.conftest import KINDS, make, random_events, stream_of
@@ -116,3 +117,32 @@ def test_a_part_of_a_batch_sees_what_the_whole_batch_sees(embed: str) -> None:
     assert int(seen.max()) < 24
     alone = model.look(part, part.dst.unsqueeze(1))
     assert 24 <= int(alone.hops[0].event[alone.hops[0].mask].max()) < 30
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_refuses_events_that_its_memory_knows(kind: str) -> None:
+    stream = stream_of(random_events(seed=9))
+    model = make(kind, stream)
+    model.absorb(stream[:20])
+    for again in (stream[:20], stream[10:25]):
+        with pytest.raises(OptionError, match="already"):
+            model.look(again, again.dst.unsqueeze(1))
+        with pytest.raises(OptionError, match="already"):
+            model.absorb(again)
+    kept = model.memory.snapshot()
+    model.absorb(stream[20:40])
+    model.memory.restore(kept)
+    assert len(model.look(stream[20:40], stream.dst[20:40].unsqueeze(1)).src) == 20
+    model.memory.reset()
+    assert len(model.look(stream[:20], stream.dst[:20].unsqueeze(1)).src) == 20
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_states_that_lack_a_node_and_events_of_another_stream_are_refused(kind: str) -> None:
+    stream = stream_of(random_events(seed=9))
+    other = stream_of([(src, dst, t + 1000) for src, dst, t in random_events(seed=9)])
+    model = make(kind, stream)
+    with pytest.raises(OptionError, match="do not hold every node"):
+        model.absorb(stream[:20], model.measure(stream.src[:1]))
+    with pytest.raises(OptionError, match="not cut from the stream"):
+        model.look(other[:20], other.dst[:20].unsqueeze(1))

@@ -1,8 +1,10 @@
 import math
 
+import pytest
 import torch
 from torch import Tensor
 
+from pres.errors import OptionError
 from pres.events import EventStream, StreamInfo
 from pres.models import TGN
 from pres.nn import EdgeFeatures, IdentityMessage, Memory, MLPMessage, TemporalAttention, TimeEncoding
@@ -37,7 +39,8 @@ def test_features_are_looked_up_by_event() -> None:
     features = EdgeFeatures(stream, category_dim=4)
     found = features(torch.tensor([[2, 1]]), torch.float32)
     assert found.shape == (1, 2, 5) and features.dim == 5
-    assert found[0, :, 0].tolist() == [3.0, 2.0]
+    # one event trains (mean 1, no spread, so only the mean is taken off)
+    assert found[0, :, 0].tolist() == [2.0, 1.0]
     assert torch.equal(found[0, 0, 1:], features.embedded(torch.tensor(0), torch.float32))
     assert not torch.equal(found[0, 0, 1:], found[0, 1, 1:])
     bare = EdgeFeatures(EventStream(stream.src, stream.dst, stream.t))
@@ -63,13 +66,15 @@ def test_the_mean_of_a_batchs_mail_equals_a_loop() -> None:
     model.absorb(first)
     model.absorb(second)
     memory = model.memory.memory
+    train = x[: len(stream.split().train)]
+    standard = ((x - train.mean(0)) / train.std(0, correction=0)).double()
     for node in range(12):
         letters = []
         for i in range(15, 30):
             src, dst, _ = events[i]
             if node in (src, dst):
                 partner = dst if node == src else src
-                letters.append(torch.cat([memory[node], memory[partner], x[i].double()]))
+                letters.append(torch.cat([memory[node], memory[partner], standard[i]]))
         if letters:
             assert torch.allclose(model.memory.mail[node, 0], torch.stack(letters).mean(0), atol=1e-6)
             assert model.memory.count[node] == len(letters)
@@ -123,3 +128,21 @@ def test_per_node_embeddings_ask_each_node_once() -> None:
     assert torch.equal(view.nodes[view.roots[view.src]], batch.src)
     assert torch.equal(view.nodes[view.roots[view.negatives[:, 0]]], batch.src)
     assert view.hops[0].event.max() < 48  # only earlier batches
+
+
+def test_features_of_any_scale_serve_alike() -> None:
+    stream = stream_of(random_events(seed=1), torch.randn(60, 2, generator=torch.Generator().manual_seed(0)))
+    assert stream.x is not None
+    large = EventStream(stream.src, stream.dst, stream.t, x=stream.x * 1e6 + 5e6, num_nodes=12)
+    at = torch.arange(60)
+    found = EdgeFeatures(large)(at, torch.float32)
+    assert torch.allclose(found, EdgeFeatures(stream)(at, torch.float32), atol=1e-4)
+    assert float(found[: len(stream.split().train)].mean().abs()) < 1e-4
+
+
+@pytest.mark.parametrize(
+    "options", [{"heads": 4}, {"layers": 0}, {"memory_dim": 0}, {"neighbours": 0}], ids=str
+)
+def test_sizes_that_cannot_be_are_refused(options: dict[str, int]) -> None:
+    with pytest.raises(OptionError):
+        make("tgn", stream_of(random_events(1)), **options)

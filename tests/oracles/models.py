@@ -157,4 +157,4 @@ class SlowModel:
         for node, letters in sent.items():
             _, last = max(letters, key=lambda entry: entry[0])
             self.mailbox[node] = [*self.mailbox.get(node, []), last][-self.slots :]
-            self.count[node] = len(letters)
+            self.count[node] = sum(own for (_, own, _), _ in letters)

@@ -10,7 +10,7 @@ from pres.nn import EdgeFeatures, IdentityMessage, Memory, RNNUpdater, TimeEncod
 
 
 class JODIE(MDGNN):
-    """``m = [s_i, s_j, x, Φ(Δt)]``, ``s_i ← RNN(m, s_i)``, ``h_i = (1 + Δt w) ∘ s_i``.
+    """``m = [s_i, s_j, x, Φ(Δt)]``, ``s_i ← RNN(m, s_i)``, ``h_i = (1 + log(1 + Δt) w) ∘ s_i``.
 
     Args:
         events: The whole stream.

@@ -24,7 +24,7 @@ from pres.nn.memory import Memory
 from pres.nn.messages import IdentityMessage
 from pres.nn.updaters import GRUUpdater, MailboxAttention, RNNUpdater
 from pres.sampling import Neighbours, TemporalIndex
-from pres.sampling.index import Strategy, Visibility
+from pres.sampling.index import Strategy, Visibility, check_slice
 from pres.summary import gaps_between_events_of_a_node
 
 Embedding = IdentityEmbedding | TimeProjection | TemporalAttention
@@ -110,12 +110,14 @@ class MDGNN(nn.Module):
         self.node_x: Tensor | None
         needs_index = embedding.hops > 0 or deliver_to == "neighbours"
         self.index = TemporalIndex(events) if needs_index else None
+        self._t = events.t
 
     def look(self, batch: EventStream, negatives: Tensor, batch_start: int | None = None) -> View:
         """Return what predicting ``batch`` against ``negatives`` `[b, count]` needs to see.
 
         Where ``batch`` is only a part of a temporal batch, ``batch_start`` says where that began.
         """
+        self._check_next(batch, batch.offset if batch_start is None else batch_start)
         b, count = negatives.shape
         nodes = torch.cat([batch.src, batch.dst, negatives.flatten()])
         t = torch.cat([batch.t, batch.t, batch.t.repeat_interleave(count)])
@@ -131,6 +133,15 @@ class MDGNN(nn.Module):
         hops = [replace(hop, node=at.view_as(hop.node)) for hop, at in zip(hops, rest, strict=True)]
         src, dst, negative = torch.split(place, [b, b, b * count])
         return View(seen, roots, t, hops, src, dst, negative.view(b, count))
+
+    def _check_next(self, batch: EventStream, start: int) -> None:
+        """Raise unless ``batch`` is of the model's stream and not in its memory yet."""
+        check_slice(batch, self._t, "the model")
+        if start < int(self.memory.position):
+            raise OptionError(
+                f"the memory has taken in {int(self.memory.position):,} events and knows event {start:,} "
+                "already. Use model.memory.reset(), or restore a state from before them."
+            )
 
     def _hops(
         self, batch: EventStream, nodes: Tensor, t: Tensor, count: int, batch_start: int | None
@@ -186,29 +197,39 @@ class MDGNN(nn.Module):
 
         ``states`` may hold their memory (among others'); without it they are measured now.
         """
+        self._check_next(batch, batch.offset)
         nodes = distinct(torch.cat([batch.src, batch.dst]))
         if states is None:
             states = self.measure(nodes)
-        place = torch.searchsorted(states.nodes, nodes)
+        place = torch.searchsorted(states.nodes, nodes).clamp_(max=len(states.nodes) - 1)
+        if not torch.equal(states.nodes[place], nodes):
+            raise OptionError(
+                "the states do not hold every node of the batch; leave them out to have them measured."
+            )
         self.memory.commit(nodes, states.memory[place], states.last_update[place])
         self._send_mail(batch)
+        self.memory.position.fill_(batch.offset + len(batch))
 
     def _send_mail(self, batch: EventStream) -> None:
         """Give every recipient of this batch one mail: of its last event, or the mean of all."""
         to, own, partner, at, order = self._letters(batch)
         event = batch.offset + at
-        rows = torch.argsort(to * (4 * len(batch)) + order)
-        recipients, counts = torch.unique_consecutive(to[rows], return_counts=True)
-        last = rows[counts.cumsum(0) - 1]
-        needed = last if self.aggregate == "last" else rows
+        key, by = torch.sort(to * (4 * len(batch)) + order)
+        once = torch.ones_like(key, dtype=torch.bool)
+        once[1:] = key[1:] != key[:-1]  # a neighbour of several recent events gets an event's mail once
+        by = by[once]
+        recipients, counts = torch.unique_consecutive(to[by], return_counts=True)
+        group = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
+        own_events = torch.zeros_like(counts).index_add_(0, group, (order[by] % 4 >= 2).long())
+        last = by[counts.cumsum(0) - 1]
+        needed = last if self.aggregate == "last" else by
         features = self.message.features.numeric(event[needed], self.memory.mail.dtype)
         memory = self.memory.memory
         content = torch.cat([memory[own[needed]], memory[partner[needed]], features], dim=1)
         if self.aggregate == "mean":
-            group = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
             total = content.new_zeros(len(counts), content.shape[1]).index_add_(0, group, content)
             content = total / counts.unsqueeze(1)
-        self.memory.deliver(recipients, content, event[last], batch.t[at[last]], counts)
+        self.memory.deliver(recipients, content, event[last], batch.t[at[last]], own_events)
 
     def _letters(self, batch: EventStream) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Return who gets mail, about which endpoint and its partner, of which event, and in which order.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from pres.errors import OptionError
 from pres.nn.features import EdgeFeatures
 from pres.nn.gather import rows
 from pres.nn.time_encoding import TimeEncoding
@@ -90,6 +91,10 @@ class TemporalAttention(nn.Module):
         dropout: float = 0.1,
     ) -> None:
         super().__init__()
+        if layers < 1 or heads < 1 or dim % heads:
+            raise OptionError(
+                f"layers={layers}, heads={heads}: at least one each, and heads must divide {dim}."
+            )
         self.dim, self.hops = dim, layers
         self.features, self.time = features, time
         sizes = [memory_dim] + [dim] * (layers - 1)

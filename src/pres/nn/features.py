@@ -9,7 +9,10 @@ from pres.events import EventStream
 
 
 class EdgeFeatures(nn.Module):
-    """The features of events: numeric ones as they are, categorical ones as learned embeddings.
+    """The features of events: numeric ones standardised, categorical ones as learned embeddings.
+
+    Mean and standard deviation are those of the training part, so that amounts in cents serve as well as
+    amounts in millions.
 
     Args:
         events: The stream whose features these are.
@@ -21,6 +24,14 @@ class EdgeFeatures(nn.Module):
         self.register_buffer("x", events.x, persistent=False)
         self.register_buffer("categories", events.categories, persistent=False)
         self.x: Tensor | None
+        if events.x is not None:
+            train = events.split().train.x
+            assert train is not None
+            spread = train.std(dim=0, correction=0)
+            self.register_buffer("mean", train.mean(dim=0))
+            self.register_buffer("spread", torch.where(spread > 0, spread, torch.ones_like(spread)))
+        self.mean: Tensor
+        self.spread: Tensor
         self.categories: Tensor | None
         self.numeric_dim = 0 if events.x is None else events.x.shape[1]
         sizes = events.num_categories if events.categories is not None else ()
@@ -32,7 +43,7 @@ class EdgeFeatures(nn.Module):
         """Return the numeric features `[..., numeric_dim]` of events `[...]`."""
         if self.x is None:
             return torch.empty(*events.shape, 0, dtype=dtype, device=events.device)
-        return self.x[events].to(dtype)
+        return ((self.x[events] - self.mean) / self.spread).to(dtype)
 
     def embedded(self, events: Tensor, dtype: torch.dtype) -> Tensor:
         """Return the embedded categories `[..., embedded_dim]` of events `[...]`."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from pres.errors import OptionError
+
 
 @dataclass(frozen=True, eq=False)
 class Mail:
@@ -19,7 +21,7 @@ class Mail:
     event: Tensor  # [u, slots] int64
     t: Tensor  # [u, slots]
     mask: Tensor  # [u, slots] bool; False: no mail
-    count: Tensor  # [u] int64: events of the node in the batch that last wrote to it, c
+    count: Tensor  # [u] int64: the node's own events in the batch that last wrote to it, c
 
     @property
     def newest_t(self) -> Tensor:
@@ -45,8 +47,11 @@ class Memory(nn.Module):
 
     def __init__(self, num_nodes: int, dim: int, feature_dim: int, slots: int, start: Tensor) -> None:
         super().__init__()
+        if dim < 1 or slots < 1:
+            raise OptionError(f"a memory of size {dim} with {slots} slots for mail: both must be at least 1.")
         self.dim, self.slots, self.mail_dim = dim, slots, 2 * dim + feature_dim
         self.register_buffer("start", start.clone())
+        self.register_buffer("position", torch.zeros((), dtype=torch.int64))
         self.register_buffer("memory", torch.zeros(num_nodes, dim))
         self.register_buffer("last_update", start.repeat(num_nodes))
         self.register_buffer("mail", torch.zeros(num_nodes, slots, self.mail_dim))
@@ -55,6 +60,7 @@ class Memory(nn.Module):
         self.register_buffer("mails_received", torch.zeros(num_nodes, dtype=torch.int64))
         self.register_buffer("count", torch.zeros(num_nodes, dtype=torch.int64))
         self.start: Tensor
+        self.position: Tensor  # events of the stream taken in so far
         self.memory: Tensor
         self.last_update: Tensor
         self.mail: Tensor
@@ -65,7 +71,14 @@ class Memory(nn.Module):
 
     def reset(self) -> None:
         """Forget everything, as before the first event."""
-        for zeroed in (self.memory, self.mail, self.mail_event, self.mails_received, self.count):
+        for zeroed in (
+            self.position,
+            self.memory,
+            self.mail,
+            self.mail_event,
+            self.mails_received,
+            self.count,
+        ):
             zeroed.zero_()
         self.last_update.fill_(self.start)
         self.mail_t.fill_(self.start)

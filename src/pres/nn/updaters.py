@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from pres.errors import OptionError
+
 
 class GRUUpdater(nn.Module):
     """``s' = GRU(message, s)``: the memory update of TGN."""
@@ -47,6 +49,8 @@ class MailboxAttention(nn.Module):
 
     def __init__(self, message_dim: int, memory_dim: int, heads: int = 2, dropout: float = 0.1) -> None:
         super().__init__()
+        if heads < 1 or memory_dim % heads:
+            raise OptionError(f"heads={heads} must divide memory_dim={memory_dim}.")
         self.heads = heads
         self.query = nn.Linear(memory_dim, memory_dim)
         self.key = nn.Linear(message_dim, memory_dim)

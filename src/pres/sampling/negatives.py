@@ -108,7 +108,7 @@ class NegativeSampler:
             row = int((left <= 0).nonzero()[0, 0])
             raise NoNegativeError(
                 f"node {int(source[row])} meets all {size:,} destinations of the pool within one batch of "
-                f"{len(batch):,} events, so no negative is left for it. Use smaller batches or a larger pool."
+                f"{len(batch):,} events, so no negative is left. Use smaller batches, in evaluation too."
             )
         return self.pool[slots - low]
 

@@ -11,6 +11,7 @@ import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 from torch import Tensor
 
+from pres.errors import DivergedError, OptionError
 from pres.events import EventStream
 from pres.models import MDGNN
 from pres.sampling import NegativeSampler, TemporalBatches
@@ -81,6 +82,8 @@ def evaluate(
         negatives: Negatives per event.
         seed: The same seed gives the same negatives.
     """
+    if len(part) == 0:
+        raise OptionError("there are no events to evaluate on.")
     positive, negative, sizes = [], [], []
     with _evaluating(model):
         for batch in TemporalBatches(part, batch_size):
@@ -92,7 +95,10 @@ def evaluate(
             positive.append(scores[0])
             negative.append(scores[1])
             sizes.append(len(batch))
-    return link_metrics(torch.cat(positive), torch.cat(negative), sizes)
+    scored, against = torch.cat(positive), torch.cat(negative)
+    if not bool(scored.isfinite().all() and against.isfinite().all()):
+        raise DivergedError("the model's scores are not finite numbers. Train it with a smaller lr.")
+    return link_metrics(scored, against, sizes)
 
 
 @contextmanager

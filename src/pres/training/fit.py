@@ -28,7 +28,7 @@ class FitConfig(pydantic.BaseModel):
         None, ge=1
     )  # events between two updates of the weights; None: as above
     epochs: int = pydantic.Field(10, ge=1)  # at most
-    lr: float = pydantic.Field(1e-3, gt=0)
+    lr: float = pydantic.Field(1e-3, gt=0, allow_inf_nan=False)
     patience: int = pydantic.Field(3, ge=1)  # epochs without a better validation AP before stopping
     seed: int = pydantic.Field(0, ge=0)  # of negatives and dropout
     eval_batch_size: int = pydantic.Field(200, ge=1)  # in validation and test, whatever batch_size is
@@ -72,17 +72,17 @@ def fit(
     """
     config = FitConfig.of(options)
     split = events.split()
-    if config.batch_size > len(split.train):
+    if config.batch_size >= len(split.train):
         raise OptionError(
-            f"batch_size={config.batch_size:,} exceeds the {len(split.train):,} training events: there would "
-            "be nothing to learn from."
+            f"batch_size={config.batch_size:,} makes one batch of the {len(split.train):,} training events; "
+            f"the memory learns from the second on. Use at most {len(split.train) // 2:,}."
         )
     torch.manual_seed(config.seed)
     sampler = NegativeSampler(events)
     optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=config.lr)
     history: list[EpochResult] = []
     best: EpochResult | None = None
-    best_state = state_of(model)
+    best_state: dict[str, torch.Tensor] = {}
     for epoch in range(1, config.epochs + 1):
         result = _epoch(model, split, sampler, optimiser, config, epoch)
         history.append(result)
@@ -152,7 +152,7 @@ def train_on_batch(
         if not bool(loss.isfinite()):
             raise DivergedError(
                 f"the loss became {loss.item()} in the batch of events {batch.offset:,} to "
-                f"{batch.offset + len(batch) - 1:,}; the weights before it are kept. Try a smaller lr."
+                f"{batch.offset + len(batch) - 1:,}. The model keeps the weights it had. Try a smaller lr."
             )
         optimiser.zero_grad()
         torch.autograd.backward(loss)

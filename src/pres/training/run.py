@@ -119,6 +119,8 @@ def load_run(folder: str | Path) -> Run:
 
 def check_free(folder: Path) -> None:
     """Raise if a run is saved in ``folder``: it is never written over."""
+    if folder.exists() and not folder.is_dir():
+        raise StorageError(f"{folder} is not a folder. Choose another name.")
     if (folder / "run.json").exists():
         raise StorageError(f"{folder} holds a run already. Choose another folder, or remove it first.")
 
