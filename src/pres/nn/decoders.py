@@ -17,23 +17,3 @@ class LinkDecoder(nn.Module):
         """Return logits `[...]` of sources and destinations `[..., dim]` (broadcast against each other)."""
         score: Tensor = self.out(torch.relu(self.src(src) + self.dst(dst))).squeeze(-1)
         return score
-
-
-class NodeDecoder(nn.Module):
-    """Classifies nodes by their embeddings."""
-
-    def __init__(self, dim: int, classes: int = 1, dropout: float = 0.1) -> None:
-        super().__init__()
-        self.mlp = nn.Sequential(
-            nn.Linear(dim, 80),
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(80, 10),
-            nn.ReLU(),
-            nn.Linear(10, classes),
-        )
-
-    def forward(self, embedding: Tensor) -> Tensor:
-        """Return logits `[..., classes]` of embeddings `[..., dim]`."""
-        logits: Tensor = self.mlp(embedding)
-        return logits
