@@ -1,0 +1,52 @@
+"""The command line: parse, call, print."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from pres import __version__
+from pres.cli import data, train
+from pres.cli.console import plain, stderr
+from pres.errors import PresError
+
+app = typer.Typer(
+    help="Train memory-based dynamic graph neural networks on event streams.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.command(epilog="Example: pres diagnose clicks.csv --src user --dst item --time ts --png clicks.png")(
+    data.diagnose
+)
+app.command(epilog="Example: pres train wikipedia --model tgn --batch-size 200 --out runs/a")(train.train)
+app.command(epilog="Example: pres datasets --json")(data.datasets)
+
+
+def main() -> None:
+    """Run the command line; a failure that the user can mend is one line and exit code 1."""
+    try:
+        app()
+    except PresError as error:
+        if "--debug" in sys.argv:
+            raise
+        stderr.print(f"[bold red]error:[/] {plain(str(error))}", highlight=False, soft_wrap=True)
+        sys.exit(1)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pres {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Options of every command."""

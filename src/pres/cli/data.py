@@ -1,0 +1,102 @@
+"""`pres diagnose` and `pres datasets`: what there is to learn from."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pres.cli.console import plain, print_json, say, stderr, stdout
+from pres.cli.source import (
+    AsJson,
+    Bipartite,
+    Categories,
+    Debug,
+    Directed,
+    DstColumn,
+    Header,
+    LabelColumn,
+    Separator,
+    Source,
+    SrcColumn,
+    TimeColumn,
+    TimeUnit,
+    XColumns,
+    open_events,
+    reading_options,
+)
+
+if TYPE_CHECKING:
+    from pres.datasets import Entry
+
+
+def diagnose(
+    source: Source,
+    src: SrcColumn = None,
+    dst: DstColumn = None,
+    t: TimeColumn = None,
+    label: LabelColumn = None,
+    x: XColumns = None,
+    categories: Categories = None,
+    bipartite: Bipartite = None,
+    directed: Directed = False,
+    header: Header = True,
+    separator: Separator = None,
+    time_unit: TimeUnit = None,
+    batch_size: Annotated[list[int] | None, typer.Option(help="A batch size to try; repeatable.")] = None,
+    ties: Annotated[Literal["cut", "whole"], typer.Option(help="May a batch cut equal times apart?")] = "cut",
+    png: Annotated[Path | None, typer.Option(help="Also draw the diagnosis as a picture here.")] = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show what a stream is like, and what larger temporal batches would lose."""
+    reading = reading_options(locals())
+    from pres.diagnosis import diagnose as run_diagnosis
+    from pres.diagnosis.figure import check_png
+    from pres.diagnosis.tables import as_tables
+
+    if png is not None:
+        check_png(png)
+    events = open_events(source, reading)
+    diagnosis = run_diagnosis(events, batch_size or None, ties=ties, progress=stderr.is_terminal)
+    if png is not None:
+        diagnosis.save_png(png)
+        say(f"picture: {png}")
+    if as_json:
+        print_json(diagnosis.to_dict() | {"png": None if png is None else str(png)})
+    else:
+        stdout.print(as_tables(diagnosis))
+
+
+def datasets(as_json: AsJson = False, debug: Debug = False) -> None:
+    """List the named datasets: their published statistics, and where each is or how to get it."""
+    from rich.table import Table
+
+    from pres.datasets import catalogue
+
+    rows = catalogue()
+    if as_json:
+        print_json({"datasets": [dataclasses.asdict(row) for row in rows]})
+        return
+    table = Table(title="Named datasets, with their published counts", title_justify="left", box=None)
+    for name in ("name", "events", "nodes", "features", "positives", "status"):
+        table.add_column(name, justify="left" if name in ("name", "status") else "right", overflow="fold")
+    for row in rows:
+        positives = _count(row.positives)
+        table.add_row(row.name, _count(row.events), _count(row.nodes), _features(row), positives, row.status)
+    stdout.print(table)
+    for row in rows:
+        how = f"{row.where} ({row.format})" if row.format else row.where
+        variant = f" This copy is the variant '{row.variant}'." if row.variant else ""
+        about = f"{row.title}. {row.note}".strip() + variant
+        stdout.print(f"\n[bold]{row.name}[/]  {plain(about)}\n  {plain(how)}", soft_wrap=True)
+
+
+def _features(row: Entry) -> str:
+    return f"{row.relations:,} relations" if row.relations else _count(row.edge_features)
+
+
+def _count(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
