@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from pres.cli.console import plain, print_json, stderr
+from pres.cli.console import plain, print_json, stderr, stdout
 from pres.cli.source import (
     AsJson,
     Bipartite,
