@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pres.events import EventStream
     from pres.io import read
     from pres.models import APAN, JODIE, TGN
-    from pres.training import Run, evaluate, fit, load_run
+    from pres.training import Run, classify, compare, evaluate, fit, load_run, predict
 
 __version__ = "0.1.0"
 
@@ -23,6 +23,8 @@ __all__ = [
     "Notice",
     "PresError",
     "Run",
+    "classify",
+    "compare",
     "datasets",
     "diagnose",
     "evaluate",
@@ -31,6 +33,7 @@ __all__ = [
     "load_run",
     "models",
     "nn",
+    "predict",
     "read",
     "sampling",
     "training",
@@ -46,11 +49,14 @@ _HOME = {
     "Notice": "pres.errors",
     "PresError": "pres.errors",
     "Run": "pres.training",
+    "classify": "pres.training",
+    "compare": "pres.training",
     "diagnose": "pres.diagnosis",
     "evaluate": "pres.training",
     "fit": "pres.training",
     "load": "pres.datasets",
     "load_run": "pres.training",
+    "predict": "pres.training",
     "read": "pres.io",
 }
 

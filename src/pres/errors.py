@@ -43,6 +43,10 @@ class DegenerateStreamError(PresError):
     """The events cannot be ordered or split in time: a single event, or all at one time."""
 
 
+class LabelError(PresError):
+    """The stream has no labels, or a part of it has labels of one class only."""
+
+
 class UnknownIdError(PresError):
     """An id that the stream never saw was asked for."""
 

@@ -41,15 +41,25 @@ class Split(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where a stream came from: enough to get it again."""
+
+    source: str  # an absolute path, or a dataset's name
+    options: dict[str, Any]  # those of pres.read or pres.load that were given
+
+
+@dataclass(frozen=True)
 class StreamInfo:
     """What a stream is called and what its columns mean."""
 
     name: str = "events"
     variant: str | None = None  # how this copy differs from the published dataset, e.g. "featureless"
     time_unit: str | None = None  # one of ns, us, ms, s, h, d; None if unknown
+    dates: bool = False  # whether the times were read from dates, and count from 1970
     feature_names: tuple[str, ...] = ()
     category_names: tuple[str, ...] = ()
     category_levels: tuple[tuple[Any, ...], ...] = ()  # the user's value of each category index
+    origin: Origin | None = None  # None for events that were made in memory
 
     @property
     def title(self) -> str:
@@ -129,6 +139,21 @@ class EventStream:
         """Return the stream with its tensors on ``device``."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return _unchecked({k: v.to(device) if isinstance(v, Tensor) else v for k, v in fields.items()})
+
+    def without(self, *, edge: bool = False, node: bool = False) -> EventStream:
+        """Return the stream without its edge or node features."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        if edge:
+            bare = dataclasses.replace(self.info, feature_names=(), category_names=(), category_levels=())
+            fields |= {"x": None, "categories": None, "info": bare}
+        if node:
+            fields["node_x"] = None
+        return _unchecked(fields)
+
+    def with_info(self, info: StreamInfo) -> EventStream:
+        """Return the same events under another description."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return _unchecked(fields | {"info": info})
 
     def split(self, train: float = 0.70, val: float = 0.15) -> Split:
         """Return chronological train, validation and test parts; the test part gets the rest.

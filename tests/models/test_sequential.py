@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pres.models import MDGNN
-from pres.models.mdgnn import time_units
+from pres.models.options import time_units
 from pres.sampling import TemporalBatches
 from tests.models.conftest import DIM, KINDS, UNIT, make, random_events, stream_of
 from tests.oracles.models import SlowModel

@@ -1,14 +1,13 @@
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 import pres
-from pres.errors import DivergedError, OptionError, SourceNotFoundError, StorageError, UnreadableSourceError
+from pres.errors import DivergedError, OptionError
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.training import EpochResult
-from pres.training.fit import train_on_batch
+from pres.training.trainer import train_on_batch
 from tests.models.conftest import KINDS, make, random_events, stream_of
 
 MODELS = {"tgn": pres.TGN, "jodie": pres.JODIE, "apan": pres.APAN}
@@ -119,29 +118,3 @@ def test_a_loss_that_is_not_a_number_stops_with_the_batch() -> None:
     with pytest.raises(DivergedError, match="events 0 to 99"):
         pres.fit(model, EVENTS, batch_size=100, epochs=1)
     assert all(torch.equal(v, kept[n]) for n, v in model.named_parameters() if n != "link.out.bias")
-
-
-def test_a_run_is_saved_whole_and_comes_back(tmp_path: Path) -> None:
-    run, _ = trained()
-    folder = run.save(tmp_path / "runs" / "a")
-    assert sorted(path.name for path in folder.iterdir()) == ["run.json", "state.safetensors"]
-    back = pres.load_run(folder)
-    assert back.to_dict() == run.to_dict()
-    assert back.state.keys() == run.state.keys()
-    assert all(torch.equal(value, run.state[name]) for name, value in back.state.items())
-    with pytest.raises(StorageError, match="holds a run already"):
-        run.save(folder)
-    fresh = pres.JODIE(EVENTS, memory_dim=16, time_dim=8)
-    back.restore(fresh)
-    again = pres.evaluate(fresh, EVENTS.split().test, NegativeSampler(EVENTS), seed=0)
-    assert again == run.test
-
-
-def test_a_folder_without_a_run_and_a_damaged_run_are_said(tmp_path: Path) -> None:
-    with pytest.raises(SourceNotFoundError, match=r"no saved run: there is no run\.json"):
-        pres.load_run(tmp_path)
-    run, _ = trained(epochs=1)
-    folder = run.save(tmp_path / "a")
-    (folder / "state.safetensors").write_bytes(b"broken")
-    with pytest.raises(UnreadableSourceError, match="is damaged"):
-        pres.load_run(folder)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pres.cli.console import notices
-from pres.errors import OptionError, UnknownDatasetError, nearest
 
 if TYPE_CHECKING:
     from pres.events import EventStream
@@ -45,20 +43,8 @@ def reading_options(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def open_events(source: str, options: dict[str, Any]) -> EventStream:
-    """Return the dataset of that name if there is one, otherwise the events of the file."""
-    from pres.datasets import load
-    from pres.datasets.registry import DATASETS
-    from pres.io import read
+    """Return the events of a dataset or a file, and show what was decided on the way."""
+    from pres.datasets.source import events_from
 
     with notices():
-        if source.casefold() in DATASETS:
-            if options:
-                named = ", ".join(options)
-                raise OptionError(f"'{source}' is a named dataset; {named} can be given for a file only.")
-            return load(source)
-        if Path(source).exists() or Path(source).suffix or "/" in source:
-            return read(source, **options)
-    raise UnknownDatasetError(
-        f"there is neither a file nor a dataset '{source}'.{nearest(source, DATASETS)} "
-        f"Datasets are {', '.join(DATASETS)}."
-    )
+        return events_from(source, options)

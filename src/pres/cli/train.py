@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pres.cli.console import plain, print_json, stderr, stdout
+from pres.cli.console import plain, print_json, say, stderr, stdout
 from pres.cli.source import (
     AsJson,
     Bipartite,
@@ -18,7 +19,6 @@ from pres.cli.source import (
     Header,
     LabelColumn,
     Separator,
-    Source,
     SrcColumn,
     TimeColumn,
     TimeUnit,
@@ -26,24 +26,59 @@ from pres.cli.source import (
     open_events,
     reading_options,
 )
-from pres.errors import OptionError, one_line
+from pres.errors import OptionError
+
+if TYPE_CHECKING:
+    from pres.training import EpochResult
+
+Model = Literal["tgn", "jodie", "apan"]
+Precision = Literal["float32", "bfloat16"]
 
 
 def train(
-    source: Source,
-    model: Annotated[Literal["tgn", "jodie", "apan"], typer.Option(help="Which model.")] = "tgn",
-    batch_size: Annotated[int, typer.Option(help="Events between two updates of the memory.")] = 200,
+    source: Annotated[
+        str | None, typer.Argument(help="A file of events (CSV, Parquet, NumPy), or a dataset's name.")
+    ] = None,
+    model: Annotated[Model | None, typer.Option(help="Which model.  [default: tgn]")] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", "-o", help="An option of the model, as memory_dim=64; repeatable."),
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Events between two updates of the memory.  [default: 200]")
+    ] = None,
     step_size: Annotated[
         int | None,
-        typer.Option(help="Events between two updates of the weights; as --batch-size by default."),
+        typer.Option(help="Events between two updates of the weights.  [default: as --batch-size]"),
     ] = None,
-    epochs: Annotated[int, typer.Option(help="Epochs at most.")] = 10,
-    patience: Annotated[int, typer.Option(help="Epochs without a better validation before stopping.")] = 3,
-    lr: Annotated[float, typer.Option(help="Learning rate.")] = 1e-3,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
-    eval_batch_size: Annotated[int, typer.Option(help="Events per batch in validation and test.")] = 200,
-    device: Annotated[str, typer.Option(help="Where to compute: cpu, or cuda for a GPU.")] = "cpu",
-    out: Annotated[Path | None, typer.Option(help="Save the run into this folder.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs at most.  [default: 10]")] = None,
+    patience: Annotated[
+        int | None, typer.Option(help="Epochs without a better validation before stopping.  [default: 3]")
+    ] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate.  [default: 0.001]")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The same seed gives the same numbers.  [default: 0]")
+    ] = None,
+    eval_batch_size: Annotated[
+        int | None, typer.Option(help="Events per batch in validation and test.  [default: 200]")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Where to compute: cpu, or cuda for a GPU.  [default: cpu]")
+    ] = None,
+    precision: Annotated[
+        Precision | None, typer.Option(help="Of matrix products.  [default: float32]")
+    ] = None,
+    compile: Annotated[
+        bool | None, typer.Option("--compile/--no-compile", help="Use torch.compile.  [default: no]")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Settings from a .toml or .json file; flags go before them.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Keep the run in this new folder.")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Go on with the run in this folder, from where it stopped.")
+    ] = None,
+    tensorboard: Annotated[bool, typer.Option(help="Also log for TensorBoard, inside --out.")] = False,
     src: SrcColumn = None,
     dst: DstColumn = None,
     t: TimeColumn = None,
@@ -59,47 +94,84 @@ def train(
     debug: Debug = False,
 ) -> None:
     """Train a memory model to predict links; weights are chosen on validation, the test part is reported."""
-    reading = reading_options(locals())
-    import torch
+    given = locals()
+    reading = reading_options(given)
+    from pres.models.build import build_model
+    from pres.training import fit
+    from pres.training.config import FitConfig, TrainConfig, read_config
+    from pres.training.folder import RunFolder
+    from pres.training.trainer import usable_device
 
-    from pres import models
-    from pres.training import EpochResult, FitConfig, fit
-    from pres.training.run import check_free
-
-    settings = {
-        "batch_size": batch_size,
-        "step_size": step_size,
-        "epochs": epochs,
-        "patience": patience,
-        "lr": lr,
-        "seed": seed,
-        "eval_batch_size": eval_batch_size,
-    }
-    FitConfig.of(settings)  # what cannot be is said before anything is read
-    if out is not None:
-        check_free(out)
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise OptionError(f"device '{device}' cannot be used here: {one_line(error)}.") from None
-    events = open_events(source, reading).to(device)
-    torch.manual_seed(seed)
-    made = {"tgn": models.TGN, "jodie": models.JODIE, "apan": models.APAN}[model](events).to(device)
+    settings = {} if config is None else read_config(config)
+    flags = {name: given[name] for name in ("source", "model", *FitConfig.model_fields)}
+    settings |= {name: value for name, value in flags.items() if value is not None}
+    if reading:
+        settings["reading"] = settings.get("reading", {}) | reading
+    if option:
+        settings["model_options"] = settings.get("model_options", {}) | _model_options(option)
+    if resume is not None:
+        _check_resume(given, reading)
+        settings = RunFolder(resume).config() | settings
+        out = resume
+    elif settings.get("source") is None:
+        raise OptionError("say what to train on: a file, a dataset's name, or --config with a source.")
+    chosen = TrainConfig.of(settings, "pres train" if config is None else str(config))
+    usable_device(chosen.device or "cpu")  # what cannot be is said before anything is read
+    if out is not None and resume is None:
+        RunFolder(out).check_free()
+    events = open_events(chosen.source, chosen.reading)
+    made = build_model(chosen.model, events, chosen.model_options, chosen.seed)
     num_train = len(events.split().train)
-
-    def say(done: EpochResult) -> None:
-        left = (epochs - done.epoch) * done.seconds
-        stderr.print(
-            f"epoch {done.epoch:>3}  loss {done.loss:.4f}  validation AP {done.val.ap:.4f}  "
-            f"{num_train / done.seconds:,.0f} events/s  about {left:,.0f} s left",
-            highlight=False,
+    try:
+        run = fit(
+            made,
+            events,
+            out=out,
+            resume=resume is not None,
+            tensorboard=tensorboard,
+            progress=stderr.is_terminal,
+            on_epoch=lambda done: say(_line(done, num_train, chosen.epochs)),
+            **chosen.fit_options,
         )
-
-    run = fit(made, events, on_epoch=say, **settings)
+    except KeyboardInterrupt as stopped:
+        go_on = "" if out is None else f" Go on with: pres train --resume {out}"
+        say(f"{stopped or 'interrupted: nothing was kept, since there is no --out.'}{go_on}")
+        raise typer.Exit(130) from None
     if out is not None:
-        run.save(out)
-        stderr.print(f"saved: {plain(str(out))}", highlight=False, soft_wrap=True)
+        say(f"saved: {out}")
     if as_json:
         print_json(run.to_dict() | {"run": None if out is None else str(out)})
     else:
         stdout.print(plain(repr(run)), highlight=False, soft_wrap=True)
+
+
+def _line(done: EpochResult, num_train: int, epochs: int) -> str:
+    from pres.training.progress import duration
+
+    left = duration((epochs - done.epoch) * done.seconds)
+    return (
+        f"epoch {done.epoch:>3}  loss {done.loss:.4f}  validation AP {done.val.ap:.4f}  "
+        f"{num_train / done.seconds:,.0f} events/s  at most {left} left"
+    )
+
+
+def _model_options(pairs: list[str]) -> dict[str, Any]:
+    """Return ``name=value`` pairs as options; values are numbers, true, false or text."""
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise OptionError(f"--option {pair}: give a name and a value, as memory_dim=64.")
+        try:
+            options[name] = json.loads(text)
+        except ValueError:
+            options[name] = text
+    return options
+
+
+def _check_resume(given: dict[str, Any], reading: dict[str, Any]) -> None:
+    """Raise if something was given that a run to go on with has settled already."""
+    settled = ("source", "model", "option", "config", "out", "seed", "batch_size", "step_size")
+    named = [name for name in settled if given[name] not in (None, [])] + list(reading)
+    if named:
+        raise OptionError(f"--resume goes on with the settings of the run; leave out {', '.join(named)}.")

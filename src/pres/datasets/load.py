@@ -19,7 +19,7 @@ from pres.errors import (
     check_choice,
     nearest,
 )
-from pres.events import EventStream
+from pres.events import EventStream, Origin
 
 _OPTIONS = ("folder", "features", "part", "download")
 
@@ -41,14 +41,21 @@ def load(name: str, **options: Any) -> EventStream:
     if dataset.embedded:
         from pres.datasets.synthetic import synthetic_stream
 
-        return synthetic_stream(**options)
+        return _from(dataset.name, options, synthetic_stream(**options))
     for option in options:
         if option not in _OPTIONS:
             raise OptionError(
                 f"load({dataset.name!r}) has no option {option!r}.{nearest(option, _OPTIONS)} "
                 f"There are {', '.join(_OPTIONS)}."
             )
-    return _load(dataset, **options)
+    return _from(dataset.name, options, _load(dataset, **options))
+
+
+def _from(name: str, options: dict[str, Any], stream: EventStream) -> EventStream:
+    """Return the stream with its origin noted."""
+    plain = {key: str(value) if isinstance(value, Path) else value for key, value in options.items()}
+    info = dataclasses.replace(stream.info, origin=Origin(name, plain))
+    return stream.with_info(info)
 
 
 def _load(

@@ -48,6 +48,16 @@ class Columns:
         return replace(self, label=None, guessed=guessed, unused=(*self.unused, self.label))
 
 
+@dataclass(frozen=True)
+class PairColumns:
+    """The columns of a table of pairs."""
+
+    src: str
+    dst: str
+    t: str | None  # None: the pairs have no time
+    guessed: tuple[str, ...] = ()  # roles that were guessed, as "src='user'"
+
+
 def resolve_columns(
     available: Sequence[str],
     where: str,
@@ -67,21 +77,8 @@ def resolve_columns(
     _check_named(available, where, named)
     taken = {name for _, name in named}
     free = [name for name in available if name not in taken]
-    guessed: list[str] = []
-    found: dict[str, str | None] = {}
-    for role, given in (("src", src), ("dst", dst), ("t", t), ("label", label)):
-        name = _guess(role, free) if given is None else given
-        if given is None and name is not None:
-            free.remove(name)
-            guessed.append(f"{role}='{name}'")
-        found[role] = name
-    missing = [role for role in ("src", "dst", "t") if found[role] is None]
-    if missing:
-        raise ColumnError(
-            f"{where}: no column looks like {' or '.join(missing)}; there are {_listed(available)}. Name "
-            f"{'it' if len(missing) == 1 else 'them'} ({', '.join(f'{role}=…' for role in missing)}); if the "
-            "first line is data already, say so (header=False)."
-        )
+    found, guessed = _find_roles(dict(roles[:4]), free)
+    _check_found(found, ("src", "dst", "t"), available, where)
     if x is None:
         x = [name for name in free if _FEATURE.fullmatch(name)]
         if x:
@@ -97,6 +94,44 @@ def resolve_columns(
         guessed=tuple(guessed),
         unused=unused,
     )
+
+
+def resolve_pair_columns(
+    available: Sequence[str], where: str, *, src: str | None, dst: str | None, t: str | None
+) -> PairColumns:
+    """Return the columns of pairs: as named, otherwise guessed from ``available``; a time may be missing."""
+    roles = {"src": src, "dst": dst, "t": t}
+    named = [(role, name) for role, name in roles.items() if name is not None]
+    _check_named(available, where, named)
+    taken = {name for _, name in named}
+    found, guessed = _find_roles(roles, [name for name in available if name not in taken])
+    _check_found(found, ("src", "dst"), available, where)
+    return PairColumns(str(found["src"]), str(found["dst"]), found["t"], tuple(guessed))
+
+
+def _find_roles(given: dict[str, str | None], free: list[str]) -> tuple[dict[str, str | None], list[str]]:
+    """Return the column of each role, named or guessed, and what was guessed; that is then no longer free."""
+    found: dict[str, str | None] = {}
+    guessed = []
+    for role, named in given.items():
+        name = _guess(role, free) if named is None else named
+        if named is None and name is not None:
+            free.remove(name)
+            guessed.append(f"{role}='{name}'")
+        found[role] = name
+    return found, guessed
+
+
+def _check_found(
+    found: dict[str, str | None], needed: Sequence[str], available: Sequence[str], where: str
+) -> None:
+    missing = [role for role in needed if found[role] is None]
+    if missing:
+        raise ColumnError(
+            f"{where}: no column looks like {' or '.join(missing)}; there are {_listed(available)}. Name "
+            f"{'it' if len(missing) == 1 else 'them'} ({', '.join(f'{role}=…' for role in missing)}); if the "
+            "first line is data already, say so (header=False)."
+        )
 
 
 def _guess(role: str, free: Sequence[str]) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +21,7 @@ from pres.errors import (
     ValueInRowError,
     check_choice,
 )
-from pres.events import EventStream, StreamInfo
+from pres.events import EventStream, Origin, StreamInfo
 from pres.ids import IdMap
 from pres.io.columns import Columns, resolve_columns
 from pres.io.tables import Table, open_table
@@ -72,6 +74,7 @@ def read(
         header: Whether a text file starts with column names; if not, they are column_1, column_2, …
         separator: Of a text file; found from its first line by default.
     """
+    origin = _origin(source, locals())
     check_choice("ids", ids, ("map", "dense"))
     if time_unit is not None:
         check_choice("time_unit", time_unit, ("ns", "us", "ms", "s", "h", "d"))
@@ -108,12 +111,33 @@ def read(
         info=StreamInfo(
             name=name or table.name,
             time_unit=time_unit or unit,
+            dates=unit is not None,
             feature_names=x_names,
             category_names=columns.categories,
             category_levels=tuple(levels for _, levels in indexed),
+            origin=origin,
         ),
         ids=id_map,
     )
+
+
+def _origin(source: Any, given: dict[str, Any]) -> Origin | None:
+    """Return where a file's events came from; None where something was given that is no plain value."""
+    if not isinstance(source, str | Path):
+        return None
+    options: dict[str, Any] = {}
+    for name, parameter in inspect.signature(read).parameters.items():
+        value = given[name]
+        if name == "source" or value is parameter.default or value == parameter.default:
+            continue
+        if isinstance(value, Path) or (name in ("features", "node_features") and isinstance(value, str)):
+            value = str(Path(value).absolute())
+        if isinstance(value, tuple | list) and all(isinstance(one, str) for one in value):
+            value = list(value)
+        elif not isinstance(value, str | bool):
+            return None
+        options[name] = value
+    return Origin(str(Path(source).absolute()), options)
 
 
 def _labels(table: Table, columns: Columns, required: bool) -> tuple[Tensor | None, Columns]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from pres.events import EventStream
-from pres.models.mdgnn import MDGNN, time_units
+from pres.models.mdgnn import MDGNN
+from pres.models.options import given_options, time_units, with_features
 from pres.nn import EdgeFeatures, IdentityEmbedding, IdentityMessage, MailboxAttention, Memory, TimeEncoding
 from pres.sampling.index import Visibility
 
@@ -27,6 +28,8 @@ class APAN(MDGNN):
         embed: Each root at its own ``"event"``, or each ``"node"`` once per batch.
         visibility: Which events make a neighbour, see `TemporalIndex.cutoffs`.
         aggregate: ``"last"`` or ``"mean"`` mail of a batch.
+        edge_features: Whether to use the events' features: True, False, or None for those there are.
+        node_features: Whether to use the nodes' features, likewise.
     """
 
     def __init__(
@@ -42,7 +45,11 @@ class APAN(MDGNN):
         embed: Literal["event", "node"] = "event",
         visibility: Visibility = "fresh",
         aggregate: Literal["last", "mean"] = "last",
+        edge_features: bool | None = None,
+        node_features: bool | None = None,
     ) -> None:
+        options = given_options(locals())
+        events = with_features(events, edge_features, node_features, type(self).__name__)
         features, time = EdgeFeatures(events), TimeEncoding(time_dim, time_units(events)[0])
         memory = Memory(events.num_nodes, memory_dim, features.numeric_dim, slots=mailbox, start=events.t[0])
         message = IdentityMessage(memory, features, time)
@@ -57,4 +64,5 @@ class APAN(MDGNN):
             embed=embed,
             visibility=visibility,
             aggregate=aggregate,
+            options=options,
         )

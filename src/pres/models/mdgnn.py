@@ -7,9 +7,9 @@ Mail sent by one batch moves the memory in the next (lag one), so the update is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -17,34 +17,17 @@ from torch import Tensor, nn
 from pres.errors import OptionError, check_choice
 from pres.events import EventStream
 from pres.incidence import distinct
+from pres.models.view import View, view_of
 from pres.nn.decoders import LinkDecoder
-from pres.nn.embedding import Hop, IdentityEmbedding, TemporalAttention, TimeProjection
+from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjection
 from pres.nn.gather import rows
 from pres.nn.memory import Memory
 from pres.nn.messages import IdentityMessage
 from pres.nn.updaters import GRUUpdater, MailboxAttention, RNNUpdater
 from pres.sampling import Neighbours, TemporalIndex
 from pres.sampling.index import Strategy, Visibility, check_slice
-from pres.summary import gaps_between_events_of_a_node
 
 Embedding = IdentityEmbedding | TimeProjection | TemporalAttention
-
-
-@dataclass(frozen=True, eq=False)
-class View:
-    """Everything a step looks at, prepared without the weights.
-
-    ``src``, ``dst`` and ``negatives`` are positions among the roots; ``roots`` and the hops' nodes are
-    positions among ``nodes``.
-    """
-
-    nodes: Tensor  # [u] distinct nodes, increasing
-    roots: Tensor  # [r]
-    t: Tensor  # [r] the time each root is asked for
-    hops: list[Hop]
-    src: Tensor  # [b]
-    dst: Tensor  # [b]
-    negatives: Tensor  # [b, count]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +58,7 @@ class MDGNN(nn.Module):
         embed: Each root at its own ``"event"``, or each distinct ``"node"`` once per batch.
         visibility: Which events neighbours come from, see `TemporalIndex.cutoffs`.
         strategy: Which of them: the most ``"recent"`` or ``"uniform"`` ones.
+        options: The arguments of the model's own class, kept with its runs; None for a model of one's own.
     """
 
     def __init__(
@@ -91,8 +75,10 @@ class MDGNN(nn.Module):
         embed: Literal["event", "node"] = "event",
         visibility: Visibility = "fresh",
         strategy: Strategy = "recent",
+        options: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
+        self.options = options
         check_choice("aggregate", aggregate, ("last", "mean"))
         check_choice("deliver_to", deliver_to, ("endpoints", "neighbours"))
         check_choice("embed", embed, ("event", "node"))
@@ -112,27 +98,75 @@ class MDGNN(nn.Module):
         self.index = TemporalIndex(events) if needs_index else None
         self._t = events.t
 
-    def look(self, batch: EventStream, negatives: Tensor, batch_start: int | None = None) -> View:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Follow `to` and its kin: index and times move with the weights, but keep their type."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        device = self.memory.memory.device
+        if self.index is not None:
+            self.index = self.index.to(device)
+        self._t = self._t.to(device)
+        return self
+
+    def compile_parts(self) -> None:
+        """Let `torch.compile` make the parts with arithmetic faster, for batches of any size."""
+        for part in (self.message, self.updater, self.embedding, self.link):
+            part.compile(dynamic=True)
+
+    def look(
+        self, batch: EventStream, negatives: Tensor, batch_start: int | None = None, seed: int = 0
+    ) -> View:
         """Return what predicting ``batch`` against ``negatives`` `[b, count]` needs to see.
 
-        Where ``batch`` is only a part of a temporal batch, ``batch_start`` says where that began.
+        Where ``batch`` is only a part of a temporal batch, ``batch_start`` says where that began. ``seed`` is
+        that of ``"uniform"`` neighbours.
         """
         self._check_next(batch, batch.offset if batch_start is None else batch_start)
-        b, count = negatives.shape
-        nodes = torch.cat([batch.src, batch.dst, negatives.flatten()])
-        t = torch.cat([batch.t, batch.t, batch.t.repeat_interleave(count)])
-        place = torch.arange(len(nodes), device=nodes.device)
-        if self.per_node:
-            nodes, place = torch.unique(nodes, return_inverse=True)
-            t = batch.t[:1].expand(len(nodes))
-        hops = self._hops(batch, nodes, t, count, batch_start)
-        seen, inverse = torch.unique(
-            torch.cat([nodes, *(hop.node.flatten() for hop in hops)]), return_inverse=True
-        )
-        roots, *rest = torch.split(inverse, [len(nodes), *(hop.node.numel() for hop in hops)])
-        hops = [replace(hop, node=at.view_as(hop.node)) for hop, at in zip(hops, rest, strict=True)]
-        src, dst, negative = torch.split(place, [b, b, b * count])
-        return View(seen, roots, t, hops, src, dst, negative.view(b, count))
+        asked = batch[:1] if self.per_node else batch  # once per batch is at its beginning
+        cutoffs = None
+        if self.embedding.hops and self.index is not None:
+            visibility = "batch" if self.per_node else self.visibility
+            cutoffs = self.index.cutoffs(asked, visibility, batch_start).expand(len(batch))
+        return self._view(batch.src, batch.dst, negatives, asked.t.expand(len(batch)), cutoffs, seed)
+
+    def look_at(
+        self, src: Tensor, dst: Tensor, t: Tensor, position: int | None = None, seed: int = 0
+    ) -> View:
+        """Return what scoring any pairs ``src``, ``dst`` `[b]` at times ``t`` `[b]` needs to see.
+
+        They are seen as events of a temporal batch that begins at ``position``, by default where the memory
+        stands: the pairs of a batch look as the batch does. No pair sees an event at or after its time.
+        """
+        position = int(self.memory.position) if position is None else position
+        self._check_pairs(src, dst, t, position)
+        if self.per_node and position < len(self._t):
+            t = torch.minimum(t, self._t[position])  # once per batch is at its beginning
+        cutoffs = None
+        if self.embedding.hops and self.index is not None:
+            cutoffs = self.index.cutoff_at(t)
+            if self.per_node or self.visibility == "batch":
+                cutoffs = cutoffs.clamp(max=position)
+        return self._view(src, dst, src.new_empty(len(src), 0), t, cutoffs, seed)
+
+    def _view(
+        self, src: Tensor, dst: Tensor, negatives: Tensor, t: Tensor, cutoffs: Tensor | None, seed: int
+    ) -> View:
+        def find(nodes: Tensor, cutoffs: Tensor) -> list[Neighbours]:
+            assert self.index is not None
+            return self.index.hops(
+                nodes, cutoffs, [self.neighbours] * self.embedding.hops, self.strategy, seed
+            )
+
+        return view_of(src, dst, negatives, t, cutoffs, find, once=self.per_node)
+
+    def check_stream(self, events: EventStream) -> None:
+        """Raise unless ``events`` is the whole stream that the model was made from."""
+        check_slice(events, self._t, "the model")
+        nodes = len(self.memory.last_update)
+        if events.offset or len(events) != len(self._t) or events.num_nodes != nodes:
+            raise OptionError(
+                f"the model was made from a stream of {len(self._t):,} events and {nodes:,} nodes, not from "
+                f"these {len(events):,} and {events.num_nodes:,}. Give the whole stream."
+            )
 
     def _check_next(self, batch: EventStream, start: int) -> None:
         """Raise unless ``batch`` is of the model's stream and not in its memory yet."""
@@ -143,18 +177,22 @@ class MDGNN(nn.Module):
                 "already. Use model.memory.reset(), or restore a state from before them."
             )
 
-    def _hops(
-        self, batch: EventStream, nodes: Tensor, t: Tensor, count: int, batch_start: int | None
-    ) -> list[Hop]:
-        if self.embedding.hops == 0 or self.index is None:
-            return []
-        if self.per_node:
-            cutoffs = self.index.cutoffs(batch[:1], "batch", batch_start).expand(len(nodes))
-        else:
-            own = self.index.cutoffs(batch, self.visibility, batch_start)
-            cutoffs = torch.cat([own, own, own.repeat_interleave(count)])
-        ks = [self.neighbours] * self.embedding.hops
-        return _as_hops(self.index.hops(nodes, cutoffs, ks, self.strategy), t)
+    def _check_pairs(self, src: Tensor, dst: Tensor, t: Tensor, position: int) -> None:
+        """Raise unless these are pairs, and of a time that neither the memory nor ``position`` is beyond."""
+        if src.ndim != 1 or not src.shape == dst.shape == t.shape:
+            shapes = ", ".join(str(list(given.shape)) for given in (src, dst, t))
+            raise OptionError(f"src, dst and t have the shapes {shapes}: give one of each per pair.")
+        known = int(self.memory.position)
+        if not known <= position <= len(self._t):
+            raise OptionError(
+                f"position={position:,} is not between the {known:,} events that the memory has taken in and "
+                f"the {len(self._t):,} of the stream."
+            )
+        if position and bool((t < self._t[position - 1]).any()):
+            raise OptionError(
+                f"a pair is asked for at time {t.min().item()}, but events up to time "
+                f"{self._t[position - 1].item()} count as known. pres.predict goes back for it."
+            )
 
     def measure(self, nodes: Tensor) -> States:
         """Return the memory of distinct nodes, their pending mail taken in: ``s' = mem(s, msg(mail))``."""
@@ -254,25 +292,3 @@ class MDGNN(nn.Module):
             torch.cat([at, at[row]]),
             torch.cat([order, order[row] - 2]),
         )
-
-
-def _as_hops(found: Sequence[Neighbours], t: Tensor) -> list[Hop]:
-    """Return neighbours with their age at the time of whoever asked for them."""
-    hops = []
-    for neighbours in found:
-        age = (t.unsqueeze(1) - neighbours.t).masked_fill_(~neighbours.mask, 0)
-        hops.append(Hop(neighbours.nodes, neighbours.events, age, neighbours.mask))
-        t = neighbours.t.flatten()
-    return hops
-
-
-def time_units(events: EventStream) -> tuple[float, float]:
-    """Return a millionth of the training span, and the mean gap between a node's training events.
-
-    They make a model independent of the unit of time; both come from the first 70 % of the events.
-    """
-    train = events.split().train
-    span = float(train.t[-1] - train.t[0])
-    gaps = gaps_between_events_of_a_node(train).double()
-    unit = float(gaps.mean()) if len(gaps) else 0.0
-    return max(span / 1e6, 1e-9), unit or span or 1.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from pres.events import EventStream
-from pres.models.mdgnn import MDGNN, time_units
+from pres.models.mdgnn import MDGNN
+from pres.models.options import given_options, time_units, with_features
 from pres.nn import EdgeFeatures, GRUUpdater, IdentityMessage, Memory, TemporalAttention, TimeEncoding
 from pres.sampling.index import Strategy, Visibility
 
@@ -26,6 +27,8 @@ class TGN(MDGNN):
         visibility: ``"fresh"`` or ``"batch"``, see `TemporalIndex.cutoffs`.
         strategy: ``"recent"`` or ``"uniform"`` neighbours.
         aggregate: ``"last"`` or ``"mean"`` message of a batch.
+        edge_features: Whether to use the events' features: True, False, or None for those there are.
+        node_features: Whether to use the nodes' features, likewise.
     """
 
     def __init__(
@@ -43,7 +46,11 @@ class TGN(MDGNN):
         visibility: Visibility = "fresh",
         strategy: Strategy = "recent",
         aggregate: Literal["last", "mean"] = "last",
+        edge_features: bool | None = None,
+        node_features: bool | None = None,
     ) -> None:
+        options = given_options(locals())
+        events = with_features(events, edge_features, node_features, type(self).__name__)
         features, time = EdgeFeatures(events), TimeEncoding(time_dim, time_units(events)[0])
         memory = Memory(events.num_nodes, memory_dim, features.numeric_dim, slots=1, start=events.t[0])
         message = IdentityMessage(memory, features, time)
@@ -58,4 +65,5 @@ class TGN(MDGNN):
             visibility=visibility,
             strategy=strategy,
             aggregate=aggregate,
+            options=options,
         )

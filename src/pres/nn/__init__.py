@@ -1,6 +1,6 @@
 """The parts of a memory-based dynamic graph neural network."""
 
-from pres.nn.decoders import LinkDecoder
+from pres.nn.decoders import LinkDecoder, NodeDecoder
 from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjection
 from pres.nn.features import EdgeFeatures
 from pres.nn.memory import Mail, Memory
@@ -18,6 +18,7 @@ __all__ = [
     "Mail",
     "MailboxAttention",
     "Memory",
+    "NodeDecoder",
     "RNNUpdater",
     "TemporalAttention",
     "TimeEncoding",

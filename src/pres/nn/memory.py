@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -68,6 +70,14 @@ class Memory(nn.Module):
         self.mail_t: Tensor
         self.mails_received: Tensor
         self.count: Tensor
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Follow `to` and its kin, but never round a time: `float()` on float64 seconds would."""
+        times = {name: getattr(self, name) for name in ("start", "last_update", "mail_t")}
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for name, before in times.items():
+            setattr(self, name, before.to(self.memory.device))
+        return self
 
     def reset(self) -> None:
         """Forget everything, as before the first event."""

@@ -48,10 +48,10 @@ class TemporalBatches:
                 raise OptionError(f"batch size {size}: a batch holds a whole number of events, at least one.")
             size = int(size)
             self.edges = _whole_tie_edges(events.t, size) if ties == "whole" else _edges(len(events), size)
-        self._bounds = self.edges.tolist()
+        self.bounds = self.edges.tolist()
 
     def __len__(self) -> int:
-        return len(self._bounds) - 1
+        return len(self.bounds) - 1
 
     @overload
     def __getitem__(self, key: int) -> EventStream: ...
@@ -61,7 +61,7 @@ class TemporalBatches:
         if isinstance(key, slice):
             return [self[i] for i in range(*key.indices(len(self)))]
         i = range(len(self))[key]
-        return self.events[self._bounds[i] : self._bounds[i + 1]]
+        return self.events[self.bounds[i] : self.bounds[i + 1]]
 
     def __repr__(self) -> str:
         sizes = torch.diff(self.edges)

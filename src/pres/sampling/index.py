@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -65,6 +66,14 @@ class TemporalIndex:
         self._neighbour[:-1] -= entries.nodes
         self._time = _with_one_more(events.t, 0, at=entries.events)
 
+    def to(self, device: torch.device | str) -> TemporalIndex:
+        """Return the index with its tensors on ``device``."""
+        moved = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor):
+                setattr(moved, name, value.to(device))
+        return moved
+
     def cutoffs(
         self, batch: EventStream, visibility: Visibility = "fresh", batch_start: int | None = None
     ) -> Tensor:
@@ -82,16 +91,7 @@ class TemporalIndex:
 
     def cutoff_at(self, t: Tensor) -> Tensor:
         """Return the cutoffs of queries at times ``t``: everything strictly earlier is visible."""
-        t = torch.as_tensor(t, device=self._t.device)
-        if t.is_floating_point() and bool(t.isnan().any()):
-            raise OptionError("a query's time is NaN.")
-        if self._t.is_floating_point():
-            t = t.double()
-        elif t.is_floating_point():
-            # An integer is below t exactly if it is below the next integer; infinities become just outside.
-            first, last = float(self._t[0]), float(self._t[-1])
-            t = t.double().clamp(first, last + 1).ceil().long()
-        return torch.searchsorted(self._t, t)
+        return first_at(self._t, t)
 
     def counts(self, nodes: Tensor, cutoffs: Tensor) -> Tensor:
         """Return how many events `[q]` of each node lie before its cutoff."""
@@ -189,6 +189,19 @@ def _with_one_more(values: Tensor, last: int, at: Tensor | None = None) -> Tenso
         torch.index_select(values, 0, at, out=result[:-1])
     result[-1] = last
     return result
+
+
+def first_at(times: Tensor, t: Tensor) -> Tensor:
+    """Return the position of the first of increasing ``times`` `[n]` that does not lie before ``t`` `[q]`."""
+    t = torch.as_tensor(t, device=times.device)
+    if t.is_floating_point() and bool(t.isnan().any()):
+        raise OptionError("a query's time is NaN.")
+    if times.is_floating_point():
+        t = t.double()
+    elif t.is_floating_point():
+        # An integer is below t exactly if it is below the next integer; infinities become just outside.
+        t = t.double().clamp(float(times[0]), float(times[-1]) + 1).ceil().long()
+    return torch.searchsorted(times, t)
 
 
 def check_slice(batch: EventStream, t: Tensor, whose: str) -> None:

@@ -1,7 +1,47 @@
 """Training and evaluation of memory models."""
 
-from pres.training.evaluation import LinkMetrics, evaluate
-from pres.training.fit import FitConfig, fit
-from pres.training.run import EpochResult, Run, load_run
+from pres.training.baselines import EdgeBank, Popularity
+from pres.training.classification import Classification, LabelMetrics, classify
+from pres.training.comparison import Comparison, ComparisonRow, compare
+from pres.training.config import FitConfig, TrainConfig
+from pres.training.embeddings import source_embeddings
+from pres.training.evaluation import LinkScores, ModelScorer, Scorer, evaluate, link_scores, seen_in
+from pres.training.fit import fit
+from pres.training.folder import load_run
+from pres.training.metrics import LinkMetrics
+from pres.training.opened import OpenedRun, open_run
+from pres.training.prediction import Prediction, predict
+from pres.training.run import Run
+from pres.training.state import EpochResult, TrainingState
+from pres.training.trainer import Trainer
 
-__all__ = ["EpochResult", "FitConfig", "LinkMetrics", "Run", "evaluate", "fit", "load_run"]
+__all__ = [
+    "Classification",
+    "Comparison",
+    "ComparisonRow",
+    "EdgeBank",
+    "EpochResult",
+    "FitConfig",
+    "LabelMetrics",
+    "LinkMetrics",
+    "LinkScores",
+    "ModelScorer",
+    "OpenedRun",
+    "Popularity",
+    "Prediction",
+    "Run",
+    "Scorer",
+    "TrainConfig",
+    "Trainer",
+    "TrainingState",
+    "classify",
+    "compare",
+    "evaluate",
+    "fit",
+    "link_scores",
+    "load_run",
+    "open_run",
+    "predict",
+    "seen_in",
+    "source_embeddings",
+]

@@ -1,68 +1,158 @@
-"""How well a model tells events from negatives, batch after batch along a stream."""
+"""How well anything that scores links tells events from negatives, batch after batch along a stream."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal, Protocol
 
-import numpy as np
 import torch
-from sklearn.metrics import average_precision_score, roc_auc_score
 from torch import Tensor
 
 from pres.errors import DivergedError, OptionError
 from pres.events import EventStream
-from pres.models import MDGNN
+from pres.incidence import distinct
+from pres.models import MDGNN, States
 from pres.sampling import NegativeSampler, TemporalBatches
+from pres.training.metrics import LinkMetrics, link_metrics
 
 EVALUATION_SEED = (
     2**32
 )  # beyond any epoch's, so that no training negative is an evaluation negative by design
+PAIRS_AT_ONCE = 20_000  # pairs that a model scores in one go, so that many negatives fit into memory
+
+Group = Literal["all", "seen", "unseen"]
 
 
-@dataclass(frozen=True)
-class LinkMetrics:
-    """Quality of link prediction over one part of a stream."""
+class Scorer(Protocol):
+    """Anything that scores links along a stream: each batch is scored first, and absorbed then."""
 
-    ap: float  # average precision over the whole part
-    auc: float  # area under the ROC curve over the whole part
-    ap_batches: float  # mean over batches, as the papers print it
-    auc_batches: float
-    mrr: float  # mean reciprocal rank of an event among its own negatives (ties count half)
-    events: int
-    negatives: int  # per event
+    def score(self, batch: EventStream, negatives: Tensor) -> tuple[Tensor, Tensor]:
+        """Return scores of the events `[b]` and of their negatives `[b, count]`; higher is likelier."""
+        ...
 
-
-def link_metrics(positive: Tensor, negative: Tensor, batches: list[int]) -> LinkMetrics:
-    """Return the metrics of scores `[n]` of events and `[n, count]` of their negatives, in such batches."""
-    p, q = positive.double().cpu().numpy(), negative.double().cpu().numpy()
-    per_batch = [
-        _ap_and_auc(a, b)
-        for a, b in zip(*(np.split(side, np.cumsum(batches)[:-1]) for side in (p, q)), strict=True)
-    ]
-    above = (q > p[:, None]).sum(1) + 0.5 * (q == p[:, None]).sum(1)
-    ap, auc = _ap_and_auc(p, q)
-    means = np.mean(per_batch, axis=0)
-    return LinkMetrics(
-        ap=ap,
-        auc=auc,
-        ap_batches=float(means[0]),
-        auc_batches=float(means[1]),
-        mrr=float((1 / (1 + above)).mean()),
-        events=len(p),
-        negatives=q.shape[1],
-    )
+    def absorb(self, batch: EventStream) -> None:
+        """Take the batch in: from now on its events are the past."""
+        ...
 
 
-def _ap_and_auc(positive: np.ndarray, negative: np.ndarray) -> tuple[float, float]:
-    scores = np.concatenate([positive, negative.ravel()])
-    truth = np.concatenate([np.ones(len(positive)), np.zeros(negative.size)])
-    return float(average_precision_score(truth, scores)), float(roc_auc_score(truth, scores))
+class ModelScorer:
+    """A model as a scorer; it is in evaluation mode while it works."""
+
+    def __init__(self, model: MDGNN) -> None:
+        self.model = model
+        self._scored: tuple[EventStream, States] | None = None
+
+    def score(self, batch: EventStream, negatives: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the logits of the events `[b]` and of their negatives `[b, count]`."""
+        columns = max(1, PAIRS_AT_ONCE // max(len(batch), 1))
+        against = []
+        with _evaluating(self.model):
+            for some in torch.split(negatives, columns, dim=1):
+                view = self.model.look(batch, some)
+                states = self.model.measure(view.nodes)
+                positive, negative = self.model.score(view, states)
+                against.append(negative)
+        self._scored = (batch, states)
+        return positive, torch.cat(against, dim=1)
+
+    def absorb(self, batch: EventStream) -> None:
+        """Move the model's memory past the batch; what scoring it has measured is used again."""
+        states = self._scored[1] if self._scored is not None and self._scored[0] is batch else None
+        self._scored = None
+        with _evaluating(self.model):
+            self.model.absorb(batch, states)
+
+
+@dataclass(frozen=True, eq=False)
+class LinkScores:
+    """The scores of some events of a part and of their negatives, on the CPU."""
+
+    positive: Tensor  # [n] float32
+    negative: Tensor  # [n, count] float32
+    fallback: Tensor  # [n, count] bool: drawn from the pool, for lack of a history to draw from
+    batches: tuple[int, ...]  # events per batch, none empty
+
+    @property
+    def metrics(self) -> LinkMetrics:
+        """The metrics of these events."""
+        return link_metrics(self.positive, self.negative, self.batches)
+
+    @property
+    def fallback_share(self) -> float:
+        """Share of the negatives that are not what their strategy asks for, but random ones."""
+        return float(self.fallback.double().mean())
+
+    def select(self, chosen: Tensor) -> LinkScores | None:
+        """Return the scores of the events that a mask `[n]` chooses, each in its batch; None if none."""
+        if not bool(chosen.any()):
+            return None
+        left = [int(part.sum()) for part in torch.split(chosen, list(self.batches))]
+        return LinkScores(
+            self.positive[chosen],
+            self.negative[chosen],
+            self.fallback[chosen],
+            tuple(size for size in left if size),
+        )
+
+    def by_group(self, seen: Tensor) -> dict[Group, LinkScores | None]:
+        """Return the scores of all events, of those that a mask `[n]` calls seen, and of the others."""
+        return {"all": self, "seen": self.select(seen), "unseen": self.select(~seen)}
+
+
+def seen_in(train: EventStream, part: EventStream) -> Tensor:
+    """Return, for each event `[n]` of a part, whether both its endpoints occur in the training part."""
+    known = distinct(torch.cat([train.src, train.dst]))
+    return (torch.isin(part.src, known) & torch.isin(part.dst, known)).cpu()
+
+
+def link_scores(
+    scorer: Scorer | MDGNN,
+    part: EventStream,
+    sampler: NegativeSampler,
+    *,
+    batch_size: int = 200,
+    negatives: int = 1,
+    seed: int = 0,
+    on_batch: Callable[[EventStream], None] | None = None,
+) -> LinkScores:
+    """Return the scores of a part of a stream, which the scorer takes in on the way.
+
+    The scorer must have taken in what lies before the part. A step needs memory for one batch; the scores of
+    the part are kept in 4 bytes each.
+
+    Args:
+        scorer: A model, a baseline, or anything else with `Scorer`'s two methods.
+        part: Consecutive events of the scorer's stream.
+        sampler: Where negatives come from; fixed by ``seed``.
+        batch_size: Events per batch, whatever the training batch was.
+        negatives: Negatives per event.
+        seed: The same seed gives the same negatives.
+        on_batch: Called after every batch, for instance to show progress.
+    """
+    if len(part) == 0:
+        raise OptionError("there are no events to evaluate on.")
+    check_negatives(negatives)
+    if isinstance(scorer, MDGNN):
+        scorer = ModelScorer(scorer)
+    positive, negative = torch.empty(len(part)), torch.empty(len(part), negatives)
+    fallback, sizes = torch.empty(len(part), negatives, dtype=torch.bool), []
+    for batch in TemporalBatches(part, batch_size):
+        drawn = sampler.sample(batch, negatives, EVALUATION_SEED + seed)
+        scored, against = scorer.score(batch, drawn.nodes)
+        _check_scores(batch, scored, against, negatives)
+        scorer.absorb(batch)
+        rows = slice(batch.offset - part.offset, batch.offset - part.offset + len(batch))
+        positive[rows], negative[rows], fallback[rows] = scored, against, drawn.fallback
+        sizes.append(len(batch))
+        if on_batch is not None:
+            on_batch(batch)
+    return LinkScores(positive, negative, fallback, tuple(sizes))
 
 
 def evaluate(
-    model: MDGNN,
+    model: MDGNN | Scorer,
     part: EventStream,
     sampler: NegativeSampler,
     *,
@@ -73,32 +163,38 @@ def evaluate(
     """Return the metrics of ``model`` on a part of its stream, which its memory takes in on the way.
 
     The memory must be as it is just before the part. Each batch is scored before it is absorbed.
+    `link_scores` also gives the scores themselves, and the metrics of a group of events.
 
     Args:
-        model: The model; it is put into evaluation mode for the while.
+        model: The model, in evaluation mode for the while; or any other `Scorer`.
         part: Consecutive events of the model's stream.
         sampler: Where negatives come from; fixed by ``seed``.
         batch_size: Events per batch, whatever the training batch was.
         negatives: Negatives per event.
         seed: The same seed gives the same negatives.
     """
-    if len(part) == 0:
-        raise OptionError("there are no events to evaluate on.")
-    positive, negative, sizes = [], [], []
-    with _evaluating(model):
-        for batch in TemporalBatches(part, batch_size):
-            drawn = sampler.sample(batch, negatives, EVALUATION_SEED + seed).nodes
-            view = model.look(batch, drawn)
-            states = model.measure(view.nodes)
-            scores = model.score(view, states)
-            model.absorb(batch, states)
-            positive.append(scores[0])
-            negative.append(scores[1])
-            sizes.append(len(batch))
-    scored, against = torch.cat(positive), torch.cat(negative)
-    if not bool(scored.isfinite().all() and against.isfinite().all()):
-        raise DivergedError("the model's scores are not finite numbers. Train it with a smaller lr.")
-    return link_metrics(scored, against, sizes)
+    return link_scores(model, part, sampler, batch_size=batch_size, negatives=negatives, seed=seed).metrics
+
+
+def check_negatives(count: int) -> None:
+    """Raise unless events can be held against so many negatives."""
+    if count < 1:
+        raise OptionError(f"negatives={count}: an event is held against at least one.")
+
+
+def _check_scores(batch: EventStream, positive: Tensor, negative: Tensor, count: int) -> None:
+    b = len(batch)
+    if positive.shape != (b,) or negative.shape != (b, count):
+        raise OptionError(
+            f"the scorer gave scores of shapes {list(positive.shape)} and {list(negative.shape)}, expected "
+            f"[{b}] for the events and [{b}, {count}] for their negatives."
+        )
+    # float32 is what is kept: a larger number would be infinite there.
+    if not bool(positive.float().isfinite().all() and negative.float().isfinite().all()):
+        raise DivergedError(
+            f"scores are not finite numbers in the batch of events {batch.offset:,} to "
+            f"{batch.offset + b - 1:,}. Train the model with a smaller lr."
+        )
 
 
 @contextmanager

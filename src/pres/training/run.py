@@ -1,30 +1,16 @@
-"""What a training run leaves: its settings, its history, its best state, in memory and on disk."""
+"""What a training run leaves: its settings, its history, its best and last state."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file, save_file
-from torch import Tensor
-
-from pres.errors import SourceNotFoundError, StorageError, UnreadableSourceError, one_line
 from pres.models import MDGNN
-from pres.storage import write_whole
-from pres.training.evaluation import LinkMetrics
-
-
-@dataclass(frozen=True)
-class EpochResult:
-    """One epoch: its mean training loss, its validation, its time without evaluation."""
-
-    epoch: int
-    loss: float
-    val: LinkMetrics
-    seconds: float
+from pres.training.metrics import LinkMetrics
+from pres.training.state import EpochResult, Tensors, TrainingState
+from pres.training.trainer import load_into
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,14 +19,19 @@ class Run:
 
     dataset: str
     variant: str | None
-    model: str
-    config: dict[str, Any]
+    model: str  # the name of the model's class
+    model_options: dict[str, Any] | None  # the arguments it was made with; None for a model of one's own
+    config: dict[str, Any]  # the fields of FitConfig
+    events: dict[str, Any]  # of the stream: events, nodes, fingerprint, and where it came from
+    environment: dict[str, Any]
+    pool: str  # where the random negatives of validation and test come from
     history: list[EpochResult]
     best_epoch: int
     val: LinkMetrics
     test: LinkMetrics
     train_events: int
-    state: dict[str, Tensor]  # weights, and memory and mail after validation, of the best epoch
+    state: Tensors = field(repr=False)  # weights, and memory and mail after validation, of the best epoch
+    last: TrainingState = field(repr=False)  # where training ended
 
     @property
     def seconds_per_epoch(self) -> float:
@@ -53,7 +44,7 @@ class Run:
         return self.train_events / self.seconds_per_epoch
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the state as plain values, as ``pres train --json`` prints it."""
+        """Return everything but the states as plain values, as ``pres train --json`` prints it."""
         return {
             "dataset": self.dataset,
             "variant": self.variant,
@@ -63,25 +54,39 @@ class Run:
             "best_epoch": self.best_epoch,
             "val": dataclasses.asdict(self.val),
             "test": dataclasses.asdict(self.test),
+            "pool": self.pool,
             "seconds_per_epoch": self.seconds_per_epoch,
             "events_per_second": self.events_per_second,
+            "train_events": self.train_events,
+            "model_options": self.model_options,
             "config": self.config,
+            "events": self.events,
+            "environment": self.environment,
             "history": [dataclasses.asdict(epoch) for epoch in self.history],
         }
 
+    @classmethod
+    def of(cls, saved: dict[str, Any], state: Tensors, last: TrainingState) -> Run:
+        """Return the run of which `to_dict` made ``saved``."""
+        given = {f.name: saved[f.name] for f in dataclasses.fields(cls) if f.name in saved}
+        given |= {part: LinkMetrics(**saved[part]) for part in ("val", "test")}
+        given["history"] = [EpochResult.of(epoch) for epoch in saved["history"]]
+        return cls(**given, state=state, last=last)
+
     def save(self, folder: str | Path) -> Path:
-        """Write ``run.json`` and ``state.safetensors`` into a folder that holds no run yet; return it."""
-        folder = Path(folder)
-        check_free(folder)
-        state = {name: value.contiguous().cpu() for name, value in self.state.items()}
-        write_whole(folder / "state.safetensors", lambda path: save_file(state, path))
-        text = json.dumps(self.to_dict() | {"train_events": self.train_events}, indent=2)
-        write_whole(folder / "run.json", lambda path: path.write_text(text + "\n"))
-        return folder
+        """Write the run into a folder that holds none yet (see `RunFolder`); return it."""
+        from pres.training.folder import RunFolder
+
+        target = RunFolder(folder)
+        target.begin(self.to_dict())
+        target.keep_best(self.state, self.best_epoch)
+        target.keep_last(self.last)
+        target.finish(self)
+        return target.path
 
     def restore(self, model: MDGNN) -> None:
         """Give ``model`` the run's best weights, and memory and mail as they were after validation."""
-        model.load_state_dict(self.state)
+        load_into(model, self.state)
 
     def __repr__(self) -> str:
         title = self.dataset if self.variant is None else f"{self.dataset} ({self.variant})"
@@ -89,42 +94,3 @@ class Run:
             f"Run of {self.model} on {title}: test AP {self.test.ap:.4f}, validation AP {self.val.ap:.4f} "
             f"at epoch {self.best_epoch} of {len(self.history)}, {self.seconds_per_epoch:.1f} s per epoch"
         )
-
-
-def load_run(folder: str | Path) -> Run:
-    """Return a run that was saved in ``folder``."""
-    folder = Path(folder)
-    for name in ("run.json", "state.safetensors"):
-        if not (folder / name).is_file():
-            raise SourceNotFoundError(f"{folder} holds no saved run: there is no {name}.")
-    try:
-        saved = json.loads((folder / "run.json").read_text())
-        return Run(
-            dataset=saved["dataset"],
-            variant=saved["variant"],
-            model=saved["model"],
-            config=saved["config"],
-            history=[
-                EpochResult(**epoch | {"val": LinkMetrics(**epoch["val"])}) for epoch in saved["history"]
-            ],
-            best_epoch=saved["best_epoch"],
-            val=LinkMetrics(**saved["val"]),
-            test=LinkMetrics(**saved["test"]),
-            train_events=saved["train_events"],
-            state=load_file(folder / "state.safetensors"),
-        )
-    except Exception as error:  # a damaged file makes the readers fail in many ways
-        raise UnreadableSourceError(f"the run in {folder} is damaged: {one_line(error)}.") from None
-
-
-def check_free(folder: Path) -> None:
-    """Raise if a run is saved in ``folder``: it is never written over."""
-    if folder.exists() and not folder.is_dir():
-        raise StorageError(f"{folder} is not a folder. Choose another name.")
-    if (folder / "run.json").exists():
-        raise StorageError(f"{folder} holds a run already. Choose another folder, or remove it first.")
-
-
-def state_of(model: MDGNN) -> dict[str, Tensor]:
-    """Return a copy of the model's weights, memory and mail."""
-    return {name: value.detach().clone() for name, value in model.state_dict().items()}

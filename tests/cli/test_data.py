@@ -1,26 +1,11 @@
 """The command line as a user meets it: a process, its two streams and its exit code."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-PRES = Path(sys.executable).parent / "pres"
-
-
-def run(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [str(PRES), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, check=False)
-
-
-@pytest.fixture
-def clicks(tmp_path: Path) -> Path:
-    path = tmp_path / "clicks.csv"
-    lines = [f"user{i % 7},item{i % 3},{1_700_000_000 + 10 * i}" for i in range(300)]
-    path.write_text("\n".join(["user,item,ts", *lines]) + "\n")
-    return path
+from tests.cli.process import run
 
 
 def test_diagnose_prints_one_json_object_and_draws_a_picture(clicks: Path) -> None:
@@ -92,25 +77,6 @@ def test_a_mistake_is_one_clear_line_and_exit_code_1(clicks: Path, arguments: li
     assert sorted(clicks.parent.iterdir()) == before
 
 
-def test_train_reports_validation_and_test_and_saves_the_run(tmp_path: Path) -> None:
-    log, out = tmp_path / "log.csv", tmp_path / "run"
-    lines = [f"user{i % 7},item{i * i % 41},{10 * i}" for i in range(300)]
-    log.write_text("\n".join(["user,item,ts", *lines]))
-    columns = ["--src", "user", "--dst", "item", "--time", "ts", "--bipartite"]
-    settings = ["--model", "jodie", "--batch-size", "50", "--epochs", "2", "--out", str(out)]
-    done = run("train", log, *columns, *settings, "--json")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    promised = {"dataset", "variant", "model", "batch_size", "step_size", "seed", "epochs", "val", "test"}
-    assert promised | {"seconds_per_epoch", "events_per_second", "run"} <= set(found)
-    assert 0 < found["val"]["ap"] <= 1 and 0 < found["test"]["auc"] <= 1
-    assert found["run"] == str(out)
-    assert json.loads((out / "run.json").read_text())["test"] == found["test"]
-    assert "epoch   2" in done.stderr
-    again = run("train", log, *columns, *settings)
-    assert again.returncode == 1 and "holds a run already" in again.stderr
-
-
 def test_debug_shows_the_traceback(clicks: Path) -> None:
     done = run("diagnose", clicks, "--src", "usr", "--debug")
     assert done.returncode == 1
@@ -118,7 +84,7 @@ def test_debug_shows_the_traceback(clicks: Path) -> None:
 
 
 def test_every_command_has_help_with_an_example() -> None:
-    for command in ("diagnose", "train", "datasets"):
+    for command in ("diagnose", "train", "evaluate", "classify", "predict", "datasets"):
         done = run(command, "--help")
         assert done.returncode == 0
         assert "Example: pres" in done.stdout

@@ -1,0 +1,130 @@
+"""`pres evaluate`: how good a trained run is, beside scorers without weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import typer
+
+from pres.cli.console import notices, plain, print_json, stderr, stdout
+from pres.cli.source import AsJson, Debug
+from pres.errors import check_choice
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+    from pres.sampling.negatives import NegativeStrategy
+    from pres.training.comparison import Comparison, ComparisonRow
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="The folder of a saved run.")],
+    part: Annotated[Literal["test", "val"], typer.Option(help="Which part of the stream.")] = "test",
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(help="Negatives: random, historical or inductive; repeatable. All three by default."),
+    ] = None,
+    negatives: Annotated[int, typer.Option(help="Negatives per event.")] = 1,
+    batch_size: Annotated[int, typer.Option(help="Events per batch, whatever the training batch was.")] = 200,
+    seed: Annotated[int | None, typer.Option(help="Of the negatives; the run's by default.")] = None,
+    baselines: Annotated[bool, typer.Option(help="Score EdgeBank and popularity too?")] = True,
+    device: Annotated[str, typer.Option(help="Where to compute: cpu, or cuda for a GPU.")] = "cpu",
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Evaluate a saved run's model under several kinds of negatives, beside EdgeBank and popularity."""
+    from rich.progress import Progress
+
+    from pres.training.comparison import STRATEGIES, compare
+    from pres.training.opened import open_run
+
+    for name in strategy or ():
+        check_choice("--strategy", name, STRATEGIES)  # what cannot be is said before anything is read
+    strategies = cast("list[NegativeStrategy]", strategy) or STRATEGIES
+    with notices():
+        opened = open_run(run, device)
+    with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress:
+        task = progress.add_task("evaluating", total=None)
+        comparison = compare(
+            opened.model,
+            opened.events,
+            part,
+            strategies=strategies,
+            negatives=negatives,
+            batch_size=batch_size,
+            seed=opened.run.config["seed"] if seed is None else seed,
+            baselines=baselines,
+            on_progress=lambda done, to_do: progress.update(task, completed=done, total=to_do),
+        )
+    if as_json:
+        print_json({"run": str(run)} | comparison.to_dict())
+    else:
+        stdout.print(as_tables(comparison), highlight=False)
+
+
+def as_tables(comparison: Comparison) -> Group:
+    """Return the comparison as rich tables, one for each kind of negatives."""
+    from rich.console import Group
+
+    strategies = dict.fromkeys(row.strategy for row in comparison.rows)
+    tables = [_table(comparison, strategy) for strategy in strategies]
+    return Group(
+        plain(_title(comparison)), *(line for table in tables for line in ("", table)), "", _notes(comparison)
+    )
+
+
+def _title(comparison: Comparison) -> str:
+    variant = "" if comparison.variant is None else f" ({comparison.variant})"
+    part = "test" if comparison.part == "test" else "validation"
+    count = f"{comparison.negatives:,} negative{'s' if comparison.negatives > 1 else ''}"
+    return (
+        f"{comparison.model} on {comparison.dataset}{variant}, {part} part: {comparison.events:,} events, "
+        f"{count} each, batches of {comparison.batch_size:,}, seed {comparison.seed}"
+    )
+
+
+def _table(comparison: Comparison, strategy: NegativeStrategy) -> Table:
+    from rich.table import Table
+
+    rows = [row for row in comparison.rows if row.strategy == strategy]
+    shares = {row.group: row.fallback_share for row in rows}  # the same for every scorer
+    fallback = ", ".join(f"{group} {share:.1%}" for group, share in shares.items() if share is not None)
+    title = f"{strategy} negatives" + ("" if strategy == "random" else f" (fallback: {fallback})")
+    table = Table(title=title, title_justify="left", box=None, collapse_padding=True, pad_edge=False)
+    # Fewer than k negatives cannot push an event out of the first k.
+    hits = [k for k in (1, 3, 10) if k <= comparison.negatives]
+    table.add_column("scorer")
+    table.add_column("group")
+    for name in ("events", "AP", "AUC", "MRR", *(f"Hits@{k}" for k in hits)):
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(row.scorer if row.group == "all" else "", row.group, *_values(row, hits))
+    return table
+
+
+def _values(row: ComparisonRow, hits: list[int]) -> list[str]:
+    found = row.metrics
+    if found is None:
+        return ["0", *["–"] * (3 + len(hits))]
+    figures = [found.ap, found.auc, found.mrr, *(getattr(found, f"hits_{k}") for k in hits)]
+    return [f"{found.events:,}", *(f"{figure:.4f}" for figure in figures)]
+
+
+def _notes(comparison: Comparison) -> Table:
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column()
+    table.add_row("pool", f"the {comparison.pool_size:,} nodes that are a destination anywhere in the stream")
+    table.add_row("fallback", "negatives from the pool, because the source's history had none left")
+    table.add_row("seen", "both endpoints occur in the training part; unseen: at least one does not")
+    table.add_row("MRR, Hits", "by rank among an event's own negatives; one tied with it counts half")
+    as_given = comparison.memory == "as given"
+    replayed = "replayed from the stream's first event to the part, with the trained weights"
+    table.add_row("memory", "as the run left it just before the part" if as_given else replayed)
+    if comparison.window is not None:
+        table.add_row("window", f"{comparison.window:,} units of time, as long as the part")
+    return table

@@ -1,0 +1,108 @@
+"""`pres predict`: scores of pairs that a file asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pres.cli.console import notices, plain, print_json, stderr, stdout
+from pres.cli.source import AsJson, Debug, DstColumn, Header, Separator, SrcColumn, TimeColumn
+from pres.errors import ColumnError
+
+if TYPE_CHECKING:
+    import polars as pl
+    from rich.table import Table
+
+    from pres.io.tables import Table as Source
+
+_SHOWN = 10
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="The folder of a saved run.")],
+    pairs: Annotated[Path, typer.Argument(help="A file of pairs (CSV, Parquet, NumPy), in your own ids.")],
+    src: SrcColumn = None,
+    dst: DstColumn = None,
+    t: TimeColumn = None,
+    header: Header = True,
+    separator: Separator = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write (.csv, .tsv, .parquet); by default beside PAIRS.")
+    ] = None,
+    new: Annotated[bool, typer.Option("--new", help="Take unknown ids as nodes without history.")] = False,
+    device: Annotated[str, typer.Option(help="Where to compute: cpu, or cuda for a GPU.")] = "cpu",
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Score the pairs of a file with a saved run, and write them with their scores as a table.
+
+    Pairs are asked about at their own times or, if they have none, just after the last event.
+    """
+    import polars as pl
+    import torch
+    from rich.progress import Progress
+
+    from pres.io.pairs import pair_columns, read_pairs
+    from pres.io.tables import open_table
+    from pres.io.write import beside, check_new, write_table
+    from pres.training.opened import open_run
+    from pres.training.prediction import predict_pairs
+    from pres.training.trainer import arithmetic
+
+    target = beside(pairs, "scores") if out is None else out
+    check_new(target)
+    table = open_table(pairs, header=header, separator=separator)
+    _check_names(table, ("score", "new") if new else ("score",))
+    with notices():
+        opened = open_run(run, device)
+        columns = pair_columns(table, opened.events, src=src, dst=dst, t=t)
+        asked = read_pairs(table, columns, opened.events, unknown="new" if new else "error")
+    config = opened.run.config
+    with (
+        Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress,
+        arithmetic(torch.device(device), config["precision"]),
+    ):
+        task = progress.add_task("replaying events", total=None)
+        found = predict_pairs(
+            opened.model,
+            opened.events,
+            asked,
+            batch_size=config["eval_batch_size"],
+            on_progress=lambda done, to_do: progress.update(task, completed=done, total=to_do),
+        )
+    added = {"score": found.score.numpy()} | ({"new": found.new.numpy()} if new else {})
+    scored = table.frame.with_columns(pl.Series(name, values) for name, values in added.items())
+    write_table(scored, target)
+    if as_json:
+        result = {"run": str(run), "pairs": len(found), "out": str(target), "new_nodes": found.new_nodes}
+        print_json(result)
+        return
+    shown = [name for name in (columns.src, columns.dst, columns.t) if name is not None]
+    which = f"the {_SHOWN} highest" if len(found) > _SHOWN else "the highest first"
+    said = f"scores of {len(found):,} pairs are in {target}; {which}:"
+    stdout.print(plain(said), highlight=False, soft_wrap=True)
+    stdout.print(as_table(scored.select(*shown, *added)))
+
+
+def _check_names(table: Source, added: tuple[str, ...]) -> None:
+    for name in added:
+        if name in table.frame.columns:
+            raise ColumnError(
+                f"{table.where} has a column '{name}' already, where the result goes. Rename it."
+            )
+
+
+def as_table(scored: pl.DataFrame) -> Table:
+    """Return the pairs with the highest scores as a rich table."""
+    from rich.table import Table
+
+    table = Table(box=None)
+    for name in scored.columns:
+        table.add_column(plain(name), justify="right" if name == "score" else "left", overflow="fold")
+    best = scored.sort("score", descending=True, maintain_order=True).head(_SHOWN)
+    for row in best.iter_rows(named=True):
+        cells = (f"{value:.4f}" if name == "score" else str(value) for name, value in row.items())
+        table.add_row(*(plain(cell) for cell in cells))
+    return table

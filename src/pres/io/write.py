@@ -1,0 +1,50 @@
+"""Tables into files, by the ending of their names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+
+from pres.errors import OptionError, StorageError, one_line
+from pres.storage import storage_errors, write_whole
+
+_WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
+    ".csv": lambda frame, path: frame.write_csv(path),
+    ".tsv": lambda frame, path: frame.write_csv(path, separator="\t"),
+    ".parquet": lambda frame, path: frame.write_parquet(path),
+    ".pq": lambda frame, path: frame.write_parquet(path),
+}
+
+
+def beside(path: Path, word: str) -> Path:
+    """Return the name ``<stem>-<word>`` beside ``path``, with its ending if tables can be written so."""
+    if path.suffix.lower() in (".gz", ".zst"):
+        path = path.with_suffix("")
+    ending = path.suffix if path.suffix.lower() in _WRITERS else ".csv"
+    return path.with_name(f"{path.stem}-{word}{ending}")
+
+
+def check_new(path: Path) -> None:
+    """Raise unless a table can be written as ``path`` and nothing would be lost by it."""
+    if path.suffix.lower() not in _WRITERS:
+        raise OptionError(f"{path}: a table is written as .csv, .tsv or .parquet; give a name that ends so.")
+    with storage_errors(path):
+        if path.exists():
+            raise StorageError(f"{path} exists already. Choose another name, or remove it first.")
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise StorageError(f"cannot write {path}: {folder} is not a folder that may be written to.")
+
+
+def write_table(frame: pl.DataFrame, path: Path) -> Path:
+    """Write a frame into a file that does not exist yet, in one step; return ``path``."""
+    check_new(path)
+    try:
+        return write_whole(path, lambda unfinished: _WRITERS[path.suffix.lower()](frame, unfinished))
+    except pl.exceptions.PolarsError as error:
+        raise OptionError(
+            f"{path}: the table cannot be written so ({one_line(error)}). Use .parquet."
+        ) from None

@@ -1,0 +1,34 @@
+"""A model by its name."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+
+from pres.errors import OptionError, check_choice, nearest
+from pres.events import EventStream
+from pres.models.apan import APAN
+from pres.models.jodie import JODIE
+from pres.models.mdgnn import MDGNN
+from pres.models.tgn import TGN
+
+MODELS: dict[str, type[MDGNN]] = {"tgn": TGN, "jodie": JODIE, "apan": APAN}
+
+
+def build_model(
+    name: str, events: EventStream, options: dict[str, Any] | None = None, seed: int = 0
+) -> MDGNN:
+    """Return a new model of that name; the same seed gives the same weights."""
+    check_choice("model", name, MODELS)
+    kind, options = MODELS[name], options or {}
+    known = [p for p in inspect.signature(kind.__init__).parameters if p not in ("self", "events")]
+    for option in options:
+        if option not in known:
+            raise OptionError(f"{kind.__name__} has no option {option!r}.{nearest(option, known)}")
+    torch.manual_seed(seed)
+    try:
+        return kind(events, **options)
+    except TypeError as error:  # an option of the wrong type, wherever it is first used
+        raise OptionError(f"{kind.__name__} cannot be made with {options}: {error}.") from None

@@ -1,0 +1,42 @@
+"""What the models have in common before they are made: units of time, features, and their arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pres.errors import OptionError
+from pres.events import EventStream
+from pres.summary import gaps_between_events_of_a_node
+
+
+def given_options(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the options among a constructor's ``locals()``, so that a saved run can make the model again."""
+    return {name: value for name, value in arguments.items() if name not in ("self", "events", "__class__")}
+
+
+def with_features(events: EventStream, edge: bool | None, node: bool | None, model: str) -> EventStream:
+    """Return the stream with the features a model is to use; those asked for must be there."""
+    there = events.x is not None or events.categories is not None
+    for asked, found, kind, how in (
+        (edge, there, "edge", "name their columns with x= or categories= (--x, --category)"),
+        (node, events.node_x is not None, "node", "give them to pres.read as node_features="),
+    ):
+        if asked and not found:
+            raise OptionError(
+                f"{model} was asked for {kind} features, but '{events.info.title}' has none. Leave "
+                f"{kind}_features out, or {how}."
+            )
+    return events.without(edge=edge is False, node=node is False)
+
+
+def time_units(events: EventStream) -> tuple[float, float]:
+    """Return a millionth of the training span, and the mean gap between a node's training events.
+
+    They make a model independent of the unit of time; both come from the first 70 % of the events.
+    """
+    train = events.split().train
+    span = float(train.t[-1] - train.t[0])
+    gaps = gaps_between_events_of_a_node(train).double()
+    unit = float(gaps.mean()) if len(gaps) else 0.0
+    span = span or 1.0  # a training part at one time has no unit of its own
+    return span / 1e6, unit or span

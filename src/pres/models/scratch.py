@@ -1,0 +1,51 @@
+"""Copies of a model to work with, so that the model itself stays as it is."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from pres.models.mdgnn import MDGNN
+from pres.nn.memory import Memory
+
+Model = TypeVar("Model", bound=MDGNN)
+
+
+def reader_of(model: Model) -> Model:
+    """Return a copy in evaluation mode that shares every tensor: to look and score with, not to absorb."""
+    return _copy(model, [*model.parameters(), *model.buffers()])
+
+
+def scratch_of(model: Model) -> Model:
+    """Return a copy in evaluation mode that shares weights and stream, but has a state of its own.
+
+    It knows one node more, the stream's ``num_nodes``: nothing ever happened to that one, so it has no
+    memory, no mail and no neighbours.
+    """
+    state = {id(value) for value in model.state_dict(keep_vars=True).values()}
+    copied = _copy(model, [*model.parameters(), *(b for b in model.buffers() if id(b) not in state)])
+    _add_blank_node(copied.memory)
+    if copied.node_x is not None:
+        copied.node_x = torch.cat([copied.node_x, torch.zeros_like(copied.node_x[:1])])
+    if copied.index is not None:
+        # Where the last node's entries end, those of the next would start: it has none, and the index knows.
+        copied.index = copy.copy(copied.index)
+        copied.index.num_nodes += 1
+    return copied
+
+
+def _copy(model: Model, shared: Iterable[Tensor]) -> Model:
+    kept = {id(part): part for part in (*shared, model.index, model._t)}
+    return copy.deepcopy(model, kept).eval()
+
+
+def _add_blank_node(memory: Memory) -> None:
+    blank = Memory(1, memory.dim, memory.mail_dim - 2 * memory.dim, memory.slots, memory.start)
+    for name, row in blank.named_buffers():
+        own = memory.get_buffer(name)
+        if own.ndim:
+            setattr(memory, name, torch.cat([own, row.to(own)]))

@@ -1,0 +1,195 @@
+"""`compare`: a trained model beside scorers without weights, under several kinds of negatives."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from torch import Tensor
+
+from pres.errors import OptionError, check_choice
+from pres.events import EventStream
+from pres.models import MDGNN
+from pres.sampling import NegativeSampler, TemporalBatches
+from pres.sampling.negatives import NegativeStrategy
+from pres.training.baselines import EdgeBank, Popularity
+from pres.training.evaluation import Group, LinkScores, ModelScorer, check_negatives, link_scores, seen_in
+from pres.training.metrics import LinkMetrics
+
+STRATEGIES: tuple[NegativeStrategy, ...] = ("random", "historical", "inductive")
+POOL: Literal["destinations"] = "destinations"  # as in training
+Part = Literal["val", "test"]
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One scorer under one kind of negatives on one group of events."""
+
+    scorer: str
+    strategy: NegativeStrategy
+    group: Group
+    metrics: LinkMetrics | None  # None: the group has no events
+    fallback_share: float | None  # share of negatives that had to be drawn from the pool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` found, and what it rests on."""
+
+    dataset: str
+    variant: str | None
+    model: str
+    part: Part
+    events: int  # of the part
+    batch_size: int
+    negatives: int  # per event
+    seed: int
+    pool: str  # of random negatives, and of those without a history; see `NegativeSampler`
+    pool_size: int
+    window: float | None  # of EdgeBank (window), in the stream's unit of time; None without baselines
+    memory: Literal["as given", "replayed"]  # where the model's memory just before the part came from
+    rows: list[ComparisonRow]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, as ``pres evaluate --json`` prints it."""
+        return dataclasses.asdict(self)
+
+
+def compare(
+    model: MDGNN,
+    events: EventStream,
+    part: Part = "test",
+    *,
+    strategies: Sequence[NegativeStrategy] = STRATEGIES,
+    negatives: int = 1,
+    batch_size: int = 200,
+    seed: int = 0,
+    baselines: bool = True,
+    window: float | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """Return how well ``model``, EdgeBank and popularity predict the links of a part of the stream.
+
+    Every scorer starts every strategy from its state just before the part, and meets the same negatives.
+    If the model's memory is elsewhere in the stream, it is made anew: everything before the part is
+    replayed with the weights as they are. The model ends as it was found.
+
+    Args:
+        model: A model made from ``events``, its weights trained.
+        events: The whole stream, split 70 / 15 / 15 in time.
+        part: ``"val"`` or ``"test"``.
+        strategies: Kinds of negatives, see `NegativeSampler`.
+        negatives: Negatives per event.
+        batch_size: Events per batch, in replay too, whatever the training batch was.
+        seed: The same seed gives the same negatives.
+        baselines: Whether to score EdgeBank and popularity too.
+        window: How long EdgeBank (window) remembers; by default as long as the part is.
+        on_progress: Called after every batch with the events done and to do.
+    """
+    check_choice("part", part, ("val", "test"))
+    check_negatives(negatives)
+    strategies = list(dict.fromkeys(strategies))
+    if not strategies:
+        raise OptionError(f"name at least one strategy of {', '.join(STRATEGIES)}.")
+    for strategy in strategies:
+        check_choice("strategy", strategy, STRATEGIES)
+    split = events.split()
+    scored: EventStream = getattr(split, part)
+    if window is None:
+        window = (scored.t[-1] - scored.t[0]).item()
+    others = _baselines(events, window) if baselines else {}
+    samplers = [
+        NegativeSampler(events, strategy, pool=POOL, train_end=len(split.train)) for strategy in strategies
+    ]
+    seen = seen_in(split.train, scored)
+    replayed = int(model.memory.position) != scored.offset
+    to_do = len(strategies) * (1 + len(others)) * len(scored) + (scored.offset if replayed else 0)
+    step = _counter(to_do, on_progress)
+    settings: dict[str, Any] = {
+        "batch_size": batch_size,
+        "negatives": negatives,
+        "seed": seed,
+        "on_batch": step,
+    }
+    rows: list[ComparisonRow] = []
+    with _left_as_found(model):
+        if replayed:
+            _replay(model, events[: scored.offset], batch_size, step)
+        before_part = model.memory.snapshot()
+        for sampler in samplers:
+            model.memory.restore(before_part)
+            for baseline in others.values():
+                baseline.reset()
+                baseline.absorb(events[: scored.offset])
+            for name, scorer in {type(model).__name__: model, **others}.items():
+                rows += _rows(name, sampler.strategy, link_scores(scorer, scored, sampler, **settings), seen)
+    return Comparison(
+        dataset=events.info.name,
+        variant=events.info.variant,
+        model=type(model).__name__,
+        part=part,
+        events=len(scored),
+        batch_size=batch_size,
+        negatives=negatives,
+        seed=seed,
+        pool=POOL,
+        pool_size=len(samplers[0].pool),
+        window=window if baselines else None,
+        memory="replayed" if replayed else "as given",
+        rows=rows,
+    )
+
+
+def _baselines(events: EventStream, window: float) -> dict[str, EdgeBank | Popularity]:
+    return {
+        "EdgeBank": EdgeBank(events),
+        "EdgeBank (window)": EdgeBank(events, window),
+        "popularity": Popularity(events),
+    }
+
+
+def _rows(name: str, strategy: NegativeStrategy, scores: LinkScores, seen: Tensor) -> list[ComparisonRow]:
+    return [
+        ComparisonRow(
+            scorer=name,
+            strategy=strategy,
+            group=group,
+            metrics=None if own is None else own.metrics,
+            fallback_share=None if own is None else own.fallback_share,
+        )
+        for group, own in scores.by_group(seen).items()
+    ]
+
+
+def _replay(model: MDGNN, before: EventStream, batch_size: int, step: Callable[[EventStream], None]) -> None:
+    """Bring the memory to the end of ``before``, from nothing, with the weights as they are."""
+    model.memory.reset()
+    scorer = ModelScorer(model)
+    for batch in TemporalBatches(before, batch_size):
+        scorer.absorb(batch)
+        step(batch)
+
+
+@contextmanager
+def _left_as_found(model: MDGNN) -> Iterator[None]:
+    found = model.memory.snapshot()
+    try:
+        yield
+    finally:
+        model.memory.restore(found)
+
+
+def _counter(to_do: int, on_progress: Callable[[int, int], None] | None) -> Callable[[EventStream], None]:
+    """Return what counts the events of batches up to ``to_do`` and tells ``on_progress``."""
+    done = 0
+
+    def step(batch: EventStream) -> None:
+        nonlocal done
+        done += len(batch)
+        if on_progress is not None:
+            on_progress(done, to_do)
+
+    return step

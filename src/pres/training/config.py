@@ -1,0 +1,88 @@
+"""Settings of a training run: strict, whether they come from Python, from flags or from a file."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import pydantic
+
+from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError, nearest, one_line
+
+
+class _Settings(pydantic.BaseModel):
+    """Settings of which an unknown or impossible one is a clear line."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def of(cls, options: dict[str, Any], what: str = "fit") -> Self:
+        """Return the settings, or one clear line about the first that cannot be."""
+        for name in options:
+            if name not in cls.model_fields:
+                raise OptionError(f"{what} has no option {name!r}.{nearest(name, cls.model_fields)}")
+        try:
+            return cls(**options)
+        except pydantic.ValidationError as error:
+            first = error.errors()[0]
+            if first["type"] == "missing":
+                raise OptionError(f"{what} lacks {first['loc'][0]!r}.") from None
+            if first["type"] == "value_error":
+                raise OptionError(str(first["ctx"]["error"])) from None
+            raise OptionError(f"{first['loc'][0]}={first['input']!r}: {first['msg'].lower()}.") from None
+
+
+class FitConfig(_Settings):
+    """How a model is trained."""
+
+    batch_size: int = pydantic.Field(200, ge=1)  # events between two updates of the memory
+    step_size: int | None = pydantic.Field(None, ge=1)  # … of the weights; None: as batch_size
+    epochs: int = pydantic.Field(10, ge=1)  # at most
+    lr: float = pydantic.Field(1e-3, gt=0, allow_inf_nan=False)
+    patience: int = pydantic.Field(3, ge=1)  # epochs without a better validation AP before stopping
+    seed: int = pydantic.Field(0, ge=0, lt=2**31)  # of negatives, dropout and sampled neighbours
+    eval_batch_size: int = pydantic.Field(200, ge=1)  # in validation and test, whatever batch_size is
+    device: str | None = None  # cpu, cuda, cuda:1, …; None: where the model is
+    precision: Literal["float32", "bfloat16"] = "float32"  # of the matrix products; weights stay float32
+    compile: bool = False  # whether torch.compile makes the model's parts faster
+
+    @pydantic.model_validator(mode="after")
+    def _weights_move_with_the_memory(self) -> Self:
+        if self.step_size is not None and self.step_size > self.batch_size:
+            raise ValueError(
+                f"step_size={self.step_size} exceeds batch_size={self.batch_size}: weights cannot move less "
+                "often than the memory."
+            )
+        return self
+
+
+class TrainConfig(FitConfig):
+    """Everything ``pres train`` needs to know; saved with a run, and enough to repeat it."""
+
+    source: str  # a file of events, or a dataset's name
+    reading: dict[str, Any] = {}  # how to read it: options of pres.read or pres.load
+    model: Literal["tgn", "jodie", "apan"] = "tgn"
+    model_options: dict[str, Any] = {}  # arguments of the model
+
+    @property
+    def fit_options(self) -> dict[str, Any]:
+        """The part of the settings that `fit` takes."""
+        return {name: getattr(self, name) for name in FitConfig.model_fields}
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Return the settings in a TOML or JSON file, not checked yet."""
+    if not path.is_file():
+        raise SourceNotFoundError(f"{path}: no such file of settings.")
+    if path.suffix.lower() not in (".toml", ".json"):
+        raise OptionError(f"{path}: settings are read from .toml or .json.")
+    try:
+        text = path.read_text()
+        found = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+    except (OSError, ValueError) as error:  # both parsers' errors are ValueErrors that tell the line
+        raise UnreadableSourceError(f"{path} cannot be read: {one_line(error)}.") from None
+    if not isinstance(found, dict):
+        raise UnreadableSourceError(f"{path} holds no settings: it must be one object of names and values.")
+    return found

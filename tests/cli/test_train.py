@@ -1,0 +1,104 @@
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+import pres
+from tests.cli.process import PRES, run
+
+SMALL = ["-o", "memory_dim=16", "-o", "time_dim=8", "--batch-size", "100"]
+
+
+@pytest.fixture
+def synthetic(tmp_path: Path) -> Path:
+    """Settings for a small stream."""
+    path = tmp_path / "run.toml"
+    path.write_text(
+        'source = "synthetic"\nmodel = "jodie"\nbatch_size = 100\nepochs = 2\n'
+        "[reading]\nnum_events = 1500\n[model_options]\nmemory_dim = 16\n"
+    )
+    return path
+
+
+def test_train_reports_validation_and_test_and_saves_the_run(tmp_path: Path) -> None:
+    log, out = tmp_path / "log.csv", tmp_path / "run"
+    lines = [f"user{i % 7},item{i * i % 41},{10 * i}" for i in range(300)]
+    log.write_text("\n".join(["user,item,ts", *lines]))
+    columns = ["--src", "user", "--dst", "item", "--time", "ts", "--bipartite"]
+    settings = ["--model", "jodie", "--batch-size", "50", "--epochs", "2", "--out", str(out)]
+    done = run("train", log, *columns, *settings, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    promised = {"dataset", "variant", "model", "batch_size", "step_size", "seed", "epochs", "val", "test"}
+    assert promised | {"seconds_per_epoch", "events_per_second", "run"} <= set(found)
+    assert 0 < found["val"]["ap"] <= 1 and 0 < found["test"]["auc"] <= 1
+    assert found["run"] == str(out)
+    assert json.loads((out / "run.json").read_text())["test"] == found["test"]
+    assert "epoch   2" in done.stderr
+    again = run("train", log, *columns, *settings)
+    assert again.returncode == 1 and "holds a run already" in again.stderr
+    described = run("train", log, *columns, *settings[:-2])
+    assert described.returncode == 0, described.stderr
+    assert described.stdout.startswith("Run of JODIE on log: test AP ")
+
+
+def test_settings_come_from_a_file_and_flags_go_before_them(synthetic: Path, tmp_path: Path) -> None:
+    done = run("train", "--config", synthetic, "--epochs", "1", *SMALL[:2], "--out", tmp_path / "a", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["model"], found["epochs"], found["batch_size"]) == ("JODIE", 1, 100)
+    assert found["events"]["count"] == 1500 and found["model_options"]["memory_dim"] == 16
+    again = run("train", "--config", tmp_path / "a" / "config.json", "--json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["test"] == found["test"]  # a run's own settings repeat it
+
+
+def test_an_interrupted_command_says_how_to_go_on_and_does(synthetic: Path, tmp_path: Path) -> None:
+    whole = run("train", "--config", synthetic, "--epochs", "40", "--patience", "40", "--json")
+    out = tmp_path / "a"
+    command = [PRES, "train", "--config", synthetic, "--epochs", "40", "--patience", "40", "--out", out]
+    with subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not (out / "metrics.parquet").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, said
+    assert f"Go on with: pres train --resume {out}" in said and "Traceback" not in said
+    done = run("train", "--resume", out, "--json")
+    assert done.returncode == 0, done.stderr
+    found, expected = json.loads(done.stdout), json.loads(whole.stdout)
+    assert found["test"] == expected["test"]
+    assert [epoch["val"] for epoch in found["history"]] == [epoch["val"] for epoch in expected["history"]]
+    assert pres.load_run(out).to_dict()["test"] == expected["test"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "say what to train on"),
+        (["synthetic", "-o", "memory_dimm=3"], "TGN has no option 'memory_dimm'. Did you mean 'memory_dim'?"),
+        (["synthetic", "-o", "heads=3"], "heads must divide 100"),
+        (["synthetic", "-o", "neighbours=0"], "neighbours=0"),
+        (["synthetic", "-o", "memory_dim"], "give a name and a value"),
+        (["synthetic", "-o", "memory_dim=wide"], "TGN cannot be made with"),
+        (["synthetic", "-o", "node_features=true"], "asked for node features, but 'synthetic' has none"),
+        (["synthetic", "--batch-size", "60000"], "makes one batch of the 35,001 training events"),
+        (["synthetic", "--device", "gpu"], "device 'gpu' cannot be used here"),
+        (["synthetic", "--config", "none.toml"], "no such file of settings"),
+        (["synthetic", "--tensorboard"], "give out="),
+        (["--resume", "nowhere"], "nowhere holds no run"),
+        (["synthetic", "--resume", "nowhere"], "leave out source"),
+        (["synthetic", "--src", "user"], "'synthetic' is a named dataset"),
+    ],
+)
+def test_a_mistake_is_one_clear_line_and_leaves_nothing(
+    tmp_path: Path, arguments: list[str], says: str
+) -> None:
+    done = run("train", *arguments, cwd=tmp_path)
+    assert done.returncode == 1 and done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1 and says in done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,173 @@
+import io
+import json
+
+import pytest
+import torch
+from rich.console import Console
+
+import pres
+from pres.cli.evaluate import as_tables
+from pres.errors import DivergedError, OptionError
+from pres.models import MDGNN
+from pres.sampling import NegativeSampler, TemporalBatches
+from pres.training.baselines import EdgeBank, Popularity
+from pres.training.comparison import STRATEGIES, Comparison, compare
+from pres.training.evaluation import ModelScorer, Scorer, link_scores, seen_in
+
+EVENTS = pres.load("synthetic", num_events=1_500)
+SPLIT = EVENTS.split()
+SCORERS = ("JODIE", "EdgeBank", "EdgeBank (window)", "popularity")
+
+
+def model_before(offset: int, batch_size: int = 100) -> MDGNN:
+    """A model with random weights whose memory has taken in everything before an event."""
+    torch.manual_seed(0)
+    model = pres.JODIE(EVENTS, memory_dim=16, time_dim=8)
+    for batch in TemporalBatches(EVENTS[:offset], batch_size):
+        model.absorb(batch)
+    return model
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Comparison:
+    return compare(model_before(SPLIT.test.offset), EVENTS, negatives=3, batch_size=60, seed=4)
+
+
+def test_there_is_a_row_for_every_strategy_scorer_and_group(comparison: Comparison) -> None:
+    assert [(row.strategy, row.scorer, row.group) for row in comparison.rows] == [
+        (strategy, scorer, group)
+        for strategy in STRATEGIES
+        for scorer in SCORERS
+        for group in ("all", "seen", "unseen")
+    ]
+    assert (comparison.part, comparison.events, comparison.memory) == ("test", len(SPLIT.test), "as given")
+    assert (comparison.pool, comparison.pool_size) == ("destinations", len(set(EVENTS.dst.tolist())))
+    assert comparison.window == (SPLIT.test.t[-1] - SPLIT.test.t[0]).item()
+
+
+def test_every_scorer_starts_every_strategy_just_before_the_part(comparison: Comparison) -> None:
+    offset = SPLIT.test.offset
+    seen = seen_in(SPLIT.train, SPLIT.test)
+    for strategy in STRATEGIES:
+        sampler = NegativeSampler(EVENTS, strategy, train_end=len(SPLIT.train))
+        banks: list[EdgeBank | Popularity] = [
+            EdgeBank(EVENTS),
+            EdgeBank(EVENTS, comparison.window),
+            Popularity(EVENTS),
+        ]
+        for bank in banks:
+            bank.absorb(EVENTS[:offset])
+        scorers: list[Scorer] = [ModelScorer(model_before(offset)), *banks]
+        for name, scorer in zip(SCORERS, scorers, strict=True):
+            scores = link_scores(scorer, SPLIT.test, sampler, batch_size=60, negatives=3, seed=4)
+            expected = scores.by_group(seen)
+            rows = [row for row in comparison.rows if (row.strategy, row.scorer) == (strategy, name)]
+            for row in rows:
+                own = expected[row.group]
+                assert row.metrics == (None if own is None else own.metrics)
+                assert row.fallback_share == (None if own is None else own.fallback_share)
+
+
+def test_random_negatives_never_fall_back_and_others_may(comparison: Comparison) -> None:
+    shares = {row.strategy: row.fallback_share for row in comparison.rows if row.group == "all"}
+    assert shares["random"] == 0
+    assert (shares["inductive"] or 0) > 0
+
+
+def test_the_model_is_left_as_it_was_found() -> None:
+    model = model_before(SPLIT.test.offset).train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    compare(model, EVENTS, strategies=["random"])
+    compare(model, EVENTS, "val", strategies=["random"])
+    assert model.training
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    with torch.no_grad():
+        model.link.out.bias.fill_(float("nan"))
+    with pytest.raises(DivergedError):
+        compare(model, EVENTS)
+    assert torch.equal(model.memory.memory, before["memory.memory"])
+    assert int(model.memory.position) == SPLIT.test.offset
+
+
+@pytest.mark.parametrize("position", [0, 700, 1_500])
+def test_a_memory_from_elsewhere_is_made_anew(position: int) -> None:
+    found = compare(model_before(position), EVENTS, "val", batch_size=50, strategies=["random"])
+    expected = compare(
+        model_before(SPLIT.val.offset, batch_size=50), EVENTS, "val", batch_size=50, strategies=["random"]
+    )
+    assert (found.memory, expected.memory) == ("replayed", "as given")
+    assert found.rows == expected.rows
+
+
+def test_the_test_of_a_run_is_found_again() -> None:
+    torch.manual_seed(0)
+    model = pres.JODIE(EVENTS, memory_dim=16, time_dim=8)
+    run = pres.fit(model, EVENTS, epochs=1, batch_size=100, seed=3)
+    run.restore(model)
+    found = compare(model, EVENTS, seed=3, strategies=["random"], baselines=False)
+    assert found.rows[0].metrics == run.test
+    assert {row.scorer for row in found.rows} == {"JODIE"}
+    assert found.window is None
+
+
+def test_progress_counts_every_event_that_is_scored_or_replayed() -> None:
+    heard: list[tuple[int, int]] = []
+    compare(
+        model_before(0),
+        EVENTS,
+        "val",
+        strategies=["random", "random", "historical"],  # named twice, scored once
+        on_progress=lambda done, to_do: heard.append((done, to_do)),
+    )
+    total = len(SPLIT.train) + 2 * len(SCORERS) * len(SPLIT.val)
+    assert heard[-1] == (total, total)
+    assert [done for done, _ in heard] == sorted({done for done, _ in heard})
+
+
+def test_a_group_without_events_has_no_metrics() -> None:
+    # every node acts in the training part
+    n = 200
+    src, dst = torch.arange(n) % 5, 5 + torch.arange(n) * 7 % 30
+    events = pres.EventStream(src, dst, torch.arange(n), num_nodes=35)
+    found = compare(pres.JODIE(events, memory_dim=8, time_dim=4), events, batch_size=10)
+    unseen = [row for row in found.rows if row.group == "unseen"]
+    assert unseen and all(row.metrics is None and row.fallback_share is None for row in unseen)
+    assert "–" in shown(found)
+
+
+def test_the_comparison_is_plain_values_and_a_table(comparison: Comparison) -> None:
+    plain = json.loads(json.dumps(comparison.to_dict(), allow_nan=False))
+    assert len(plain["rows"]) == len(comparison.rows)
+    assert plain["rows"][0]["metrics"]["negatives"] == 3
+    text = shown(comparison)
+    first = comparison.rows[0].metrics
+    assert first is not None
+    for expected in (
+        f"{first.ap:.4f}",
+        "Hits@3",
+        "as the run left it",
+        f"the {comparison.pool_size:,} nodes",
+    ):
+        assert expected in text
+    assert "Hits@10" not in text  # of 3 negatives every event is among the first 10
+
+
+def shown(comparison: Comparison) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    console.print(as_tables(comparison))
+    text: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return text
+
+
+def test_what_cannot_be_compared_is_one_clear_line() -> None:
+    model = model_before(0)
+    with pytest.raises(OptionError, match="part='train' is not one of 'val', 'test'"):
+        compare(model, EVENTS, "train")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="strategy='hard' is not one of"):
+        compare(model, EVENTS, strategies=["hard"])  # type: ignore[list-item]
+    with pytest.raises(OptionError, match="at least one strategy"):
+        compare(model, EVENTS, strategies=[])
+    with pytest.raises(OptionError, match="negatives=0"):
+        compare(model, EVENTS, negatives=0)
+    with pytest.raises(OptionError, match="window=-1"):
+        compare(model, EVENTS, window=-1)

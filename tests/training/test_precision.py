@@ -1,0 +1,105 @@
+"""Arithmetic in bfloat16 and compiled parts give the same numbers within a stated tolerance."""
+
+import shutil
+from typing import Any
+
+import pytest
+import torch
+
+import pres
+from pres.errors import OptionError
+from pres.models.build import build_model
+from pres.sampling import NegativeSampler
+from pres.training import FitConfig, Trainer
+from pres.training.trainer import arithmetic
+from tests.models.conftest import KINDS
+
+EVENTS = pres.load("synthetic", num_events=1_500)
+
+
+def trainer_of(kind: str, **options: Any) -> Trainer:
+    sizes = {"memory_dim": 16, "time_dim": 8} | ({} if kind == "jodie" else {"dropout": 0.0})
+    model = build_model(kind, EVENTS, sizes, seed=0)
+    return Trainer(model, EVENTS, FitConfig.of({"batch_size": 100, "epochs": 1} | options))
+
+
+def scores(trainer: Trainer, precision: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scores of the fourth batch, after three have been trained on in float32."""
+    batch = trainer.batches[3]
+    negatives = NegativeSampler(EVENTS.to(trainer.device)).sample(batch).nodes
+    trainer.model.eval()
+    with torch.no_grad(), arithmetic(trainer.device, precision):
+        view = trainer.model.look(batch, negatives)
+        return trainer.model.score(view, trainer.model.measure(view.nodes))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bfloat16_scores_agree_within_two_hundredths(kind: str) -> None:
+    trainer = trainer_of(kind)
+    for _ in range(3):
+        trainer.train_next_batch()
+    exact, rounded = scores(trainer, "float32"), scores(trainer, "bfloat16")
+    for one, two in zip(exact, rounded, strict=True):
+        assert two.dtype == torch.bfloat16  # else nothing was rounded
+        assert torch.allclose(one, two.float(), atol=0.02, rtol=0.02)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_in_bfloat16_keeps_a_float32_state_and_nearly_the_same_loss(kind: str) -> None:
+    exact, rounded = trainer_of(kind), trainer_of(kind, precision="bfloat16")
+    for trainer in (exact, rounded):
+        trainer.run_epoch()
+    assert rounded.history[0].loss == pytest.approx(exact.history[0].loss, abs=0.02)
+    assert rounded.history[0].loss != exact.history[0].loss
+    assert {value.dtype for value in rounded.model.parameters()} == {torch.float32}
+    assert rounded.model.memory.memory.dtype == torch.float32
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore")  # the compiler's own, about this machine
+def test_compiled_parts_agree_within_a_hundred_thousandth(kind: str) -> None:
+    plain, compiled = trainer_of(kind), trainer_of(kind, compile=True)
+    for trainer in (plain, compiled):
+        for _ in range(3):
+            trainer.train_next_batch()
+    assert compiled.loss == pytest.approx(plain.loss, rel=1e-5)
+    for name, value in plain.model.state_dict().items():
+        assert torch.allclose(value, compiled.model.state_dict()[name], atol=1e-4), name
+    assert compiled.model.updater._compiled_call_impl is not None
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+@pytest.mark.parametrize("kind", KINDS)
+def test_cuda_agrees_within_a_thousandth(kind: str) -> None:
+    plain, moved = trainer_of(kind), trainer_of(kind, device="cuda")
+    for trainer in (plain, moved):
+        trainer.run_epoch()
+    assert moved.model.memory.memory.device.type == "cuda"
+    assert moved.history[0].loss == pytest.approx(plain.history[0].loss, abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_everything_of_a_model_follows_it_to_another_device(kind: str) -> None:
+    model = build_model(kind, EVENTS).to("meta")  # a device without data, but one that is always there
+    assert {value.device.type for value in model.state_dict().values()} == {"meta"}
+    held = list(vars(model.index).values()) if model.index is not None else []
+    assert {value.device.type for value in held if isinstance(value, torch.Tensor)} <= {"meta"}
+    assert model._t.device.type == "meta"
+
+
+def test_a_device_that_is_not_there_is_said() -> None:
+    with pytest.raises(OptionError, match="device 'cuda:99' cannot be used here"):
+        trainer_of("jodie", device="cuda:99")
+    with pytest.raises(OptionError, match="device 'gpu' cannot be used here"):
+        trainer_of("jodie", device="gpu")
+
+
+def test_casting_a_model_rounds_no_time() -> None:
+    t = torch.arange(6, dtype=torch.float64) + 1.7e9 + 0.125
+    events = pres.EventStream(torch.tensor([0, 1, 0, 1, 0, 2]), torch.tensor([1, 2, 2, 0, 1, 0]), t)
+    model = pres.TGN(events, memory_dim=4, time_dim=4, embedding_dim=4)
+    for cast in (model.float, model.double, model.half, model.float):
+        cast()
+        assert model.memory.last_update.dtype == torch.float64
+        assert model.memory.start.item() == 1.7e9 + 0.125

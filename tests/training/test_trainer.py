@@ -1,0 +1,159 @@
+"""One state: saved in the middle of an epoch, restored in a new process, it goes on bit for bit."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import pres
+from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError
+from pres.models.build import build_model
+from pres.training import FitConfig, Trainer, TrainingState
+from tests.models.conftest import KINDS
+
+EVENTS = pres.load("synthetic", num_events=1_500)
+SIZES = {"memory_dim": 16, "time_dim": 8}
+
+
+def trainer_of(kind: str, **options: object) -> Trainer:
+    config = FitConfig.of({"batch_size": 100, "epochs": 2} | options)
+    return Trainer(build_model(kind, EVENTS, SIZES, seed=0), EVENTS, config)
+
+
+def train_to_the_end(trainer: Trainer) -> Trainer:
+    while not trainer.finished:
+        trainer.run_epoch()
+    return trainer
+
+
+GO_ON = """
+import sys
+import torch
+from pres.training import TrainingState
+from tests.training.test_trainer import train_to_the_end, trainer_of
+
+torch.rand(7)  # a new process has drawn other numbers
+trainer = trainer_of(sys.argv[1])
+trainer.restore(TrainingState.load(sys.argv[2]))
+train_to_the_end(trainer).state().save(sys.argv[3])
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_state_saved_mid_epoch_goes_on_bit_for_bit_in_a_new_process(kind: str, tmp_path: Path) -> None:
+    first = trainer_of(kind)
+    first.run_epoch()
+    for _ in range(4):
+        first.train_next_batch()
+    middle = first.state()
+    assert (middle.epoch, middle.batch, len(middle.history)) == (2, 4, 1)
+    middle.save(tmp_path / "middle.safetensors")
+    expected = train_to_the_end(first).state()
+
+    files = [str(tmp_path / name) for name in ("middle.safetensors", "end.safetensors")]
+    done = subprocess.run(
+        [sys.executable, "-c", GO_ON, kind, *files], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = TrainingState.load(files[1])
+    for part in ("model", "optimiser", "random"):
+        ours, theirs = getattr(expected, part), getattr(found, part)
+        assert ours.keys() == theirs.keys() and ours
+        assert all(torch.equal(value, theirs[name]) for name, value in ours.items()), part
+    assert [(e.epoch, e.loss, e.val) for e in found.history] == [
+        (e.epoch, e.loss, e.val) for e in expected.history
+    ]
+
+
+def test_a_state_is_a_copy_that_training_does_not_touch() -> None:
+    trainer = trainer_of("jodie")
+    trainer.train_next_batch()
+    state = trainer.state()
+    kept = {name: value.clone() for name, value in (state.model | state.optimiser).items()}
+    trainer.train_next_batch()
+    assert all(torch.equal(value, kept[name]) for name, value in (state.model | state.optimiser).items())
+    assert not torch.equal(trainer.model.memory.memory, state.model["memory.memory"])
+
+
+def test_every_state_matters_to_what_comes_next() -> None:
+    def loss_after(part: str) -> float:
+        trainer = trainer_of("tgn", lr=0.01)
+        for _ in range(3):
+            trainer.train_next_batch()
+        state = trainer.state()
+        other = trainer_of("tgn", lr=0.01)
+        broken = {name: torch.zeros_like(value) for name, value in getattr(state, part).items()}
+        if part == "random":
+            broken = {"cpu": torch.Generator().manual_seed(99).get_state()}
+        elif part == "optimiser":
+            broken = {n: state.optimiser[n] if n.endswith("step") else v for n, v in broken.items()}
+        elif part != "nothing":
+            broken = {n: v if n.startswith(part) else state.model[n] for n, v in broken.items()}
+        replaced = {**vars(state), part: broken}
+        other.restore(TrainingState(**replaced))
+        for _ in range(2):
+            other.train_next_batch()
+        return other.loss
+
+    trainer = trainer_of("tgn", lr=0.01)
+    for _ in range(5):
+        trainer.train_next_batch()
+    for part in ("optimiser", "random"):
+        assert loss_after(part) != trainer.loss, part
+
+
+def test_the_state_of_another_model_is_refused() -> None:
+    state = trainer_of("jodie").state()
+    with pytest.raises(OptionError, match=r"another model or stream than this TGN: .* is missing here|there"):
+        trainer_of("tgn").restore(state)
+    other = Trainer(build_model("jodie", EVENTS, {"memory_dim": 8}), EVENTS, FitConfig.of({}))
+    with pytest.raises(OptionError, match="Make the model with the run's settings"):
+        other.restore(state)
+
+
+def test_a_missing_or_damaged_state_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SourceNotFoundError, match="no such file"):
+        TrainingState.load(tmp_path / "none.safetensors")
+    (tmp_path / "bad.safetensors").write_bytes(b"broken")
+    with pytest.raises(UnreadableSourceError, match="is damaged"):
+        TrainingState.load(tmp_path / "bad.safetensors")
+    run = pres.fit(
+        build_model("jodie", EVENTS, SIZES), EVENTS, batch_size=100, epochs=1, out=tmp_path / "run"
+    )
+    assert run.history
+    with pytest.raises(UnreadableSourceError, match="holds no training state"):
+        TrainingState.load(tmp_path / "run" / "best.safetensors")
+
+
+def test_the_memory_starts_every_epoch_empty_and_validation_continues_it() -> None:
+    trainer = trainer_of("jodie")
+    trainer.run_epoch()
+    split = EVENTS.split()
+    assert int(trainer.model.memory.position) == len(split.train) + len(split.val)
+    trainer.train_next_batch()
+    assert int(trainer.model.memory.position) == 100
+
+
+def test_uniform_neighbours_differ_from_epoch_to_epoch_but_not_between_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def seeds() -> list[int]:
+        found: list[int] = []
+        model = build_model("tgn", EVENTS, SIZES | {"strategy": "uniform", "neighbours": 2})
+        look = type(model).look
+
+        def looking(self: object, *arguments: object) -> object:
+            if model.training:
+                found.append(arguments[3])  # type: ignore[arg-type]
+            return look(self, *arguments)  # type: ignore[arg-type]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(model), "look", looking)
+            train_to_the_end(Trainer(model, EVENTS, FitConfig.of({"batch_size": 350, "epochs": 2})))
+        return found
+
+    first = seeds()
+    assert len(first) == 6 and len(set(first)) == 2
+    assert seeds() == first
