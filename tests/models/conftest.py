@@ -32,7 +32,7 @@ def stream_of(events: list[Event], x: torch.Tensor | None = None, nodes: int = 1
 def make(kind: str, stream: EventStream, seed: int = 0, **options: Any) -> MDGNN:
     """A small model of that kind, in float64 and without dropout, its weights large enough to matter."""
     torch.manual_seed(seed)
-    sizes: dict[str, object] = {"memory_dim": DIM, "time_dim": TIME}
+    sizes: dict[str, object] = {"memory_dim": DIM, "time_dim": TIME, "codes": 0}
     builders: dict[str, Callable[..., MDGNN]] = {"tgn": TGN, "jodie": JODIE, "apan": APAN}
     if kind != "jodie":
         sizes |= {"neighbours": 3, "dropout": 0.0}

@@ -18,7 +18,7 @@ B = 12
 def scores(kind: str, events: list[Event], **options: Any) -> list[Tensor]:
     """Scores of every batch and its negatives, after absorbing all batches before it."""
     stream = stream_of(events)
-    model: MDGNN = make(kind, stream, **options)
+    model: MDGNN = make(kind, stream, codes=3, **options)
     found = []
     with torch.no_grad():
         for batch in TemporalBatches(stream, B):
@@ -28,6 +28,11 @@ def scores(kind: str, events: list[Event], **options: Any) -> list[Tensor]:
             found.append(torch.stack([positive, negative[:, 0]], dim=1))
             model.absorb(batch, states)
     return found
+
+
+def same(one: Tensor, other: Tensor) -> bool:
+    """Equal but for the last bits, which depend on how many other nodes a product has."""
+    return torch.allclose(one, other, rtol=0, atol=1e-12)
 
 
 def changed(events: list[Event], positions: range, t: float | None = None) -> list[Event]:
@@ -56,7 +61,7 @@ def test_under_batch_visibility_other_events_of_the_batch_do_not_matter(kind: st
             other = list(events)
             for i in others:
                 other[i] = changed(events, range(i, i + 1))[i]
-            assert torch.equal(scores(kind, other, **options)[batch][own], before[batch][own])
+            assert same(scores(kind, other, **options)[batch][own], before[batch][own])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -70,7 +75,7 @@ def test_under_fresh_visibility_events_at_or_after_its_time_do_not_matter(kind: 
             later[at] = events[at]
             # ties in an earlier batch are part of the memory by then, so only this batch on is changed
             later[: batch * B] = events[: batch * B]
-            assert torch.equal(scores(kind, later)[batch][own], before[batch][own])
+            assert same(scores(kind, later)[batch][own], before[batch][own])
 
 
 def test_under_fresh_visibility_tgn_does_see_earlier_events_of_the_batch() -> None:

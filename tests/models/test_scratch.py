@@ -43,7 +43,8 @@ def test_a_blank_node_has_no_features(kind: str) -> None:
     node_x = torch.randn(12, 3)
     node_x[IDLE] = 0
     stream = EventStream(plain.src, plain.dst, plain.t, node_x=node_x, num_nodes=12)
-    model = make(kind, stream)
+    model = make(kind, stream, codes=2)
+    model.codes.table[IDLE] = 0
     model.absorb(stream)
     t = float(stream.t[-1]) + 1
     found = scores(scratch_of(model), [(12, 3), (2, 12), (1, 3)], t)

@@ -8,6 +8,7 @@ import torch
 
 from pres.models import MDGNN
 from pres.models.options import time_units
+from pres.nn import RNNUpdater
 from pres.sampling import TemporalBatches
 from tests.models.conftest import DIM, KINDS, UNIT, make, random_events, stream_of
 from tests.oracles.models import SlowModel
@@ -26,17 +27,22 @@ def slow_twin(kind: str, model: MDGNN, events: list[tuple[int, int, float]], x: 
         slots=model.memory.slots,
         neighbours=model.neighbours,
         heads=2,
+        codes=model.codes.table.numpy(),
+        cell="rnn" if isinstance(model.updater, RNNUpdater) else "gru",
     )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("b", "visibility"), [(1, "fresh"), (7, "fresh"), (7, "batch")])
-@pytest.mark.parametrize("features", [0, 2])
-def test_scores_and_states_equal_a_loop_over_nodes(kind: str, b: int, visibility: str, features: int) -> None:
+@pytest.mark.parametrize(("features", "codes"), [(0, 0), (2, 0), (2, 3)])
+def test_scores_and_states_equal_a_loop_over_nodes(
+    kind: str, b: int, visibility: str, features: int, codes: int
+) -> None:
     events = random_events(seed=b + features)
     x = torch.randn(len(events), features, generator=torch.Generator().manual_seed(1))
     stream = stream_of(events, x if features else None)
-    options: dict[str, Any] = {} if kind == "jodie" else {"visibility": visibility}
+    options: dict[str, Any] = {"codes": codes}
+    options |= {"cell": "rnn" if codes == 0 else "gru"} if kind == "jodie" else {"visibility": visibility}
     model = make(kind, stream, **options)
     train = x[: len(stream.split().train)]
     spread = train.std(0, correction=0).double() if features else torch.ones(0)

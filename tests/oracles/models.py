@@ -12,8 +12,10 @@ Array = np.ndarray[Any, Any]
 
 @dataclass
 class Letter:
-    own: Array
-    partner: Array
+    own: int
+    partner: int
+    own_memory: Array
+    partner_memory: Array
     event: int
     t: float
 
@@ -32,6 +34,8 @@ class SlowModel:
     slots: int
     neighbours: int
     heads: int
+    codes: Array  # [num_nodes, d], perhaps of width 0
+    cell: str = "gru"  # of jodie
     memory: dict[int, Array] = field(default_factory=dict)
     last_update: dict[int, float] = field(default_factory=dict)
     mailbox: dict[int, list[Letter]] = field(default_factory=dict)
@@ -68,13 +72,22 @@ class SlowModel:
             mail.t - self.updated_at(node) if self.slots == 1 else newest - mail.t for mail in mails
         ]
         messages = [
-            np.concatenate([mail.own, mail.partner, self.x[mail.event], self.phi(difference)])
+            np.concatenate(
+                [
+                    mail.own_memory,
+                    mail.partner_memory,
+                    self.codes[mail.own],
+                    self.codes[mail.partner],
+                    self.x[mail.event],
+                    self.phi(difference),
+                ]
+            )
             for mail, difference in zip(mails, differences, strict=True)
         ]
         return self.update(old, messages), newest
 
     def update(self, old: Array, messages: list[Array]) -> Array:
-        if self.kind == "tgn":
+        if self.kind == "tgn" or (self.kind == "jodie" and self.cell == "gru"):
             return self.gru(old, messages[0])
         if self.kind == "jodie":
             value = self.linear("updater.linear", np.concatenate([messages[0], old]))
@@ -85,8 +98,7 @@ class SlowModel:
             [self.linear("updater.key", message) for message in messages],
             [self.linear("updater.value", message) for message in messages],
         )
-        hidden = self.linear("updater.mlp.0", self.norm("updater.norm", read + old))
-        return self.linear("updater.out", np.maximum(hidden, 0))
+        return self.gru(old, read)
 
     def gru(self, old: Array, message: Array) -> Array:
         gates_in = self.weights["updater.cell.weight_ih"] @ message + self.weights["updater.cell.bias_ih"]
@@ -108,8 +120,13 @@ class SlowModel:
             parts.append(sum(w * value[own] for w, value in zip(weights, values, strict=True)))
         return np.concatenate(parts)
 
+    def known(self, node: int) -> Array:
+        """The memory, and who the node is."""
+        memory = self.measure(node)[0]
+        return memory + self.linear("node_projection", self.codes[node]) if self.codes.size else memory
+
     def embed(self, node: int, t: float, before: int | None) -> Array:
-        memory, updated = self.measure(node)
+        memory, updated = self.known(node), self.measure(node)[1]
         if self.kind == "jodie":
             elapsed = np.log1p(max(t - updated, 0) / self.unit)
             projected: Array = memory * (1 + elapsed * self.weights["embedding.weight"])
@@ -121,7 +138,7 @@ class SlowModel:
         read = np.zeros(self.dim)
         if found:
             inputs = [
-                np.concatenate([self.measure(other)[0], self.x[event], self.phi(t - at)])
+                np.concatenate([self.known(other), self.x[event], self.phi(t - at)])
                 for other, event, at in found
             ]
             read = self.attend(
@@ -138,7 +155,7 @@ class SlowModel:
         return float(self.linear("link.out", np.maximum(hidden, 0))[0])
 
     def absorb(self, start: int, stop: int, visibility: str = "fresh") -> None:
-        """Take in the events of one batch: commit, then send the last mail to each recipient."""
+        """Take in the events of one batch: commit, then send the last mail, of own events first."""
         nodes = {node for src, dst, _ in self.events[start:stop] for node in (src, dst)}
         measured = {node: self.measure(node) for node in nodes}
         for node, (memory, t) in measured.items():
@@ -148,13 +165,14 @@ class SlowModel:
             src, dst, t = self.events[event]
             ends = [(src, dst)] if src == dst else [(src, dst), (dst, src)]
             for side, (own, partner) in enumerate(ends):
-                letter = Letter(self.committed(own), self.committed(partner), event, t)
-                sent.setdefault(own, []).append(((event, 1, side), letter))
+                memories = self.committed(own), self.committed(partner)
+                letter = Letter(own, partner, *memories, event, t)
+                sent.setdefault(own, []).append(((1, event, side), letter))
                 if self.kind == "apan":
                     before = start if visibility == "batch" else None
                     for other, *_ in history(self.events, own, t, before)[: self.neighbours]:
-                        sent.setdefault(other, []).append(((event, 0, side), letter))
+                        sent.setdefault(other, []).append(((0, event, side), letter))
         for node, letters in sent.items():
             _, last = max(letters, key=lambda entry: entry[0])
             self.mailbox[node] = [*self.mailbox.get(node, []), last][-self.slots :]
-            self.count[node] = sum(own for (_, own, _), _ in letters)
+            self.count[node] = sum(own for (own, _, _), _ in letters)

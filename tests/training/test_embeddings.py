@@ -52,6 +52,7 @@ def test_embeddings_equal_those_of_a_loop_over_nodes(kind: str, b: int) -> None:
         slots=model.memory.slots,
         neighbours=model.neighbours,
         heads=2,
+        codes=model.codes.table.numpy(),
     )
     found = source_embeddings(model, events, batch_size=b)
     for start in range(0, N, b):
@@ -161,6 +162,6 @@ def test_a_part_of_the_stream_and_embeddings_that_are_no_numbers_are_said() -> N
     with pytest.raises(OptionError, match="batch size 0"):
         source_embeddings(model, events, batch_size=0)
     with torch.no_grad():
-        model.updater.linear.bias.fill_(float("nan"))  # type: ignore[operator, union-attr]
+        model.updater.cell.bias_hh.fill_(float("nan"))  # type: ignore[operator, union-attr]
     with pytest.raises(DivergedError, match="smaller lr"):
         source_embeddings(model, events, batch_size=10)

@@ -16,7 +16,7 @@ from pres.errors import DivergedError, OptionError, SourceNotFoundError, Storage
 from pres.models import MDGNN
 from pres.models.build import build_model
 from pres.sampling import NegativeSampler
-from pres.training import EpochResult, TrainConfig, open_run
+from pres.training import EpochResult, FitConfig, TrainConfig, Trainer, open_run
 from pres.training.folder import RunFolder
 from tests.models.conftest import KINDS
 
@@ -191,8 +191,23 @@ def test_a_second_interrupt_stops_at_once_and_keeps_the_last_whole_epoch(
 
 
 def test_more_epochs_can_follow_a_finished_run(tmp_path: Path) -> None:
-    trained(tmp_path / "a", epochs=1)
-    assert results(trained(tmp_path / "a", resume=True)) == results(trained(tmp_path / "b"))
+    trained(tmp_path / "a", epochs=1, lr_decay="none")
+    more = trained(tmp_path / "a", resume=True, lr_decay="none")
+    assert results(more) == results(trained(tmp_path / "b", lr_decay="none"))
+
+
+def test_the_learning_rate_falls_along_a_cosine_unless_told_otherwise(tmp_path: Path) -> None:
+    for decay, expected in (("cosine", [1.0, 0.853553, 0.5, 0.146447]), ("none", [1.0] * 4)):
+        config = FitConfig.of({"batch_size": 525, "epochs": 2, "lr": 1.0, "lr_decay": decay})
+        trainer = Trainer(made(), EVENTS, config)
+        found = []
+        for epoch in (1, 2):
+            for batch in (0, 1):
+                trainer.epoch, trainer.batch = epoch, batch
+                found.append(trainer.learning_rate())
+        assert len(trainer.batches) == 2 and found == pytest.approx(expected, abs=1e-6)
+    run = trained(tmp_path / "a", epochs=1, lr=1.0, lr_decay="cosine")
+    assert run.config["lr_decay"] == "cosine"
 
 
 def test_a_loss_that_is_not_a_number_keeps_the_last_good_state(

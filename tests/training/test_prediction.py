@@ -146,12 +146,12 @@ def test_no_event_at_or_after_its_time_matters_to_a_pair(kind: str, embed: str) 
         other = [((s + 4) % 9, (d + 5) % 9, u) if u >= t else (s, d, u) for s, d, u in events]
         assert other != events
         found, same = (
-            predict(make(kind, stream, embed=embed), stream, src, dst, t, batch_size=8).score
+            predict(make(kind, stream, seed=1, embed=embed), stream, src, dst, t, batch_size=8).score
             for stream in (before, stream_of(other))
         )
         assert torch.equal(found, same)
         stream = stream_of([((s + 1) % 9, (d + 2) % 9, u) for s, d, u in events])  # earlier ones do matter
-        moved = predict(make(kind, stream, embed=embed), stream, src, dst, t, batch_size=8).score
+        moved = predict(make(kind, stream, seed=1, embed=embed), stream, src, dst, t, batch_size=8).score
         assert not torch.equal(found, moved)
 
 

@@ -56,6 +56,10 @@ def train(
         int | None, typer.Option(help="Epochs without a better validation before stopping.  [default: 3]")
     ] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate.  [default: 0.001]")] = None,
+    lr_decay: Annotated[
+        Literal["none", "cosine"] | None,
+        typer.Option(help="How the learning rate falls over the epochs.  [default: cosine]"),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="The same seed gives the same numbers.  [default: 0]")
     ] = None,

@@ -3,7 +3,8 @@
 from pres.models.apan import APAN
 from pres.models.jodie import JODIE
 from pres.models.mdgnn import MDGNN, States
+from pres.models.options import time_units
 from pres.models.tgn import TGN
 from pres.models.view import View
 
-__all__ = ["APAN", "JODIE", "MDGNN", "TGN", "States", "View"]
+__all__ = ["APAN", "JODIE", "MDGNN", "TGN", "States", "View", "time_units"]

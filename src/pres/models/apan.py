@@ -7,12 +7,20 @@ from typing import Literal
 from pres.events import EventStream
 from pres.models.mdgnn import MDGNN
 from pres.models.options import given_options, time_units, with_features
-from pres.nn import EdgeFeatures, IdentityEmbedding, IdentityMessage, MailboxAttention, Memory, TimeEncoding
+from pres.nn import (
+    EdgeFeatures,
+    IdentityEmbedding,
+    IdentityMessage,
+    MailboxAttention,
+    Memory,
+    NodeCodes,
+    TimeEncoding,
+)
 from pres.sampling.index import Visibility
 
 
 class APAN(MDGNN):
-    """``s_i ← attention(s_i, mailbox of i)``, ``h_i = s_i + W Φ(Δt)``; mail goes to neighbours too.
+    """``s_i ← GRU(attention(s_i, mailbox of i), s_i)``, ``h_i = s_i + W Φ(Δt)``; mail goes to neighbours too.
 
     TGL lets the attention see the query's time. Here a node's memory must not depend on who asks for it and
     when, so the time since its last update enters the embedding instead.
@@ -28,6 +36,7 @@ class APAN(MDGNN):
         embed: Each root at its own ``"event"``, or each ``"node"`` once per batch.
         visibility: Which events make a neighbour, see `TemporalIndex.cutoffs`.
         aggregate: ``"last"`` or ``"mean"`` mail of a batch.
+        codes: Size of the nodes' codes, see `NodeCodes`; 0 for none.
         edge_features: Whether to use the events' features: True, False, or None for those there are.
         node_features: Whether to use the nodes' features, likewise.
     """
@@ -45,13 +54,17 @@ class APAN(MDGNN):
         embed: Literal["event", "node"] = "event",
         visibility: Visibility = "fresh",
         aggregate: Literal["last", "mean"] = "last",
+        codes: int = 32,
         edge_features: bool | None = None,
         node_features: bool | None = None,
     ) -> None:
         options = given_options(locals())
         events = with_features(events, edge_features, node_features, type(self).__name__)
         features, time = EdgeFeatures(events), TimeEncoding(time_dim, time_units(events)[0])
-        memory = Memory(events.num_nodes, memory_dim, features.numeric_dim, slots=mailbox, start=events.t[0])
+        identity = NodeCodes(events.num_nodes, codes)
+        memory = Memory(
+            events.num_nodes, memory_dim, features.numeric_dim + 2 * codes, slots=mailbox, start=events.t[0]
+        )
         message = IdentityMessage(memory, features, time)
         super().__init__(
             events,
@@ -64,5 +77,6 @@ class APAN(MDGNN):
             embed=embed,
             visibility=visibility,
             aggregate=aggregate,
+            codes=identity,
             options=options,
         )

@@ -1,13 +1,23 @@
-"""JODIE: an RNN memory, projected to the time of the query (Kumar et al., 2019)."""
+"""JODIE: a recurrent memory, projected to the time of the query (Kumar et al., 2019)."""
 
 from __future__ import annotations
 
 from typing import Literal
 
+from pres.errors import check_choice
 from pres.events import EventStream
 from pres.models.mdgnn import MDGNN
 from pres.models.options import given_options, time_units, with_features
-from pres.nn import EdgeFeatures, IdentityMessage, Memory, RNNUpdater, TimeEncoding, TimeProjection
+from pres.nn import (
+    EdgeFeatures,
+    GRUUpdater,
+    IdentityMessage,
+    Memory,
+    NodeCodes,
+    RNNUpdater,
+    TimeEncoding,
+    TimeProjection,
+)
 
 
 class JODIE(MDGNN):
@@ -17,8 +27,11 @@ class JODIE(MDGNN):
         events: The whole stream.
         memory_dim: Size of a memory and of an embedding.
         time_dim: Size of the time encoding.
+        cell: A gated (``"gru"``) or a plain (``"rnn"``) recurrent cell. A plain one rewrites all of a memory
+            at every event; where nodes are few and busy, what it knew is gone within a batch.
         embed: Each root at its own ``"event"``, or each ``"node"`` once per batch.
         aggregate: ``"last"`` or ``"mean"`` message of a batch.
+        codes: Size of the nodes' codes, see `NodeCodes`; 0 for none.
         edge_features: Whether to use the events' features: True, False, or None for those there are.
         node_features: Whether to use the nodes' features, likewise.
     """
@@ -29,24 +42,31 @@ class JODIE(MDGNN):
         *,
         memory_dim: int = 100,
         time_dim: int = 100,
+        cell: Literal["gru", "rnn"] = "gru",
         embed: Literal["event", "node"] = "event",
         aggregate: Literal["last", "mean"] = "last",
+        codes: int = 32,
         edge_features: bool | None = None,
         node_features: bool | None = None,
     ) -> None:
         options = given_options(locals())
+        check_choice("cell", cell, ("gru", "rnn"))
         events = with_features(events, edge_features, node_features, type(self).__name__)
         scale, unit = time_units(events)
         features, time = EdgeFeatures(events), TimeEncoding(time_dim, scale)
-        memory = Memory(events.num_nodes, memory_dim, features.numeric_dim, slots=1, start=events.t[0])
+        identity = NodeCodes(events.num_nodes, codes)
+        memory = Memory(
+            events.num_nodes, memory_dim, features.numeric_dim + 2 * codes, slots=1, start=events.t[0]
+        )
         message = IdentityMessage(memory, features, time)
         super().__init__(
             events,
             memory=memory,
             message=message,
-            updater=RNNUpdater(message.dim, memory_dim),
+            updater=(GRUUpdater if cell == "gru" else RNNUpdater)(message.dim, memory_dim),
             embedding=TimeProjection(memory_dim, unit),
             embed=embed,
             aggregate=aggregate,
+            codes=identity,
             options=options,
         )

@@ -17,7 +17,9 @@ from torch import Tensor, nn
 from pres.errors import OptionError, check_choice
 from pres.events import EventStream
 from pres.incidence import distinct
+from pres.models.letters import letters_of
 from pres.models.view import View, view_of
+from pres.nn.codes import NodeCodes
 from pres.nn.decoders import LinkDecoder
 from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjection
 from pres.nn.gather import rows
@@ -58,6 +60,7 @@ class MDGNN(nn.Module):
         embed: Each root at its own ``"event"``, or each distinct ``"node"`` once per batch.
         visibility: Which events neighbours come from, see `TemporalIndex.cutoffs`.
         strategy: Which of them: the most ``"recent"`` or ``"uniform"`` ones.
+        codes: Who the nodes are; their codes go into mail (the memory must have room) and embedding.
         options: The arguments of the model's own class, kept with its runs; None for a model of one's own.
     """
 
@@ -75,6 +78,7 @@ class MDGNN(nn.Module):
         embed: Literal["event", "node"] = "event",
         visibility: Visibility = "fresh",
         strategy: Strategy = "recent",
+        codes: NodeCodes | None = None,
         options: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
@@ -90,7 +94,8 @@ class MDGNN(nn.Module):
         self.link = LinkDecoder(embedding.dim)
         self.neighbours, self.aggregate, self.deliver_to = neighbours, aggregate, deliver_to
         self.per_node, self.visibility, self.strategy = embed == "node", visibility, strategy
-        node_dim = 0 if events.node_x is None else events.node_x.shape[1]
+        self.codes = NodeCodes(events.num_nodes, 0) if codes is None else codes
+        node_dim = self.codes.dim + (0 if events.node_x is None else events.node_x.shape[1])
         self.node_projection = nn.Linear(node_dim, memory.dim) if node_dim else None
         self.register_buffer("node_x", events.node_x, persistent=False)
         self.node_x: Tensor | None
@@ -217,11 +222,16 @@ class MDGNN(nn.Module):
     def embed(self, view: View, states: States) -> Tensor:
         """Return the embeddings `[r, dim]` of the view's roots."""
         memory = states.memory
-        if self.node_projection is not None and self.node_x is not None:
-            memory = memory + self.node_projection(self.node_x[states.nodes].to(memory.dtype))
+        if self.node_projection is not None:
+            memory = memory + self.node_projection(self._static(states.nodes).to(memory.dtype))
         since_update = view.t - states.last_update[view.roots]
         embedding: Tensor = self.embedding(memory, view.roots, since_update, view.hops)
         return embedding
+
+    def _static(self, nodes: Tensor) -> Tensor:
+        """Return what is known of nodes `[u]` apart from events: their features and their code."""
+        codes: Tensor = self.codes(nodes)
+        return codes if self.node_x is None else torch.cat([self.node_x[nodes], codes], dim=1)
 
     def score(self, view: View, states: States) -> tuple[Tensor, Tensor]:
         """Return the logits of the events `[b]` and of their negatives `[b, count]`."""
@@ -249,46 +259,22 @@ class MDGNN(nn.Module):
         self.memory.position.fill_(batch.offset + len(batch))
 
     def _send_mail(self, batch: EventStream) -> None:
-        """Give every recipient of this batch one mail: of its last event, or the mean of all."""
-        to, own, partner, at, order = self._letters(batch)
-        event = batch.offset + at
-        key, by = torch.sort(to * (4 * len(batch)) + order)
-        once = torch.ones_like(key, dtype=torch.bool)
-        once[1:] = key[1:] != key[:-1]  # a neighbour of several recent events gets an event's mail once
-        by = by[once]
-        recipients, counts = torch.unique_consecutive(to[by], return_counts=True)
+        """Give every recipient of this batch one mail: of its last event, or the mean of all.
+
+        A neighbour's event is a node's last only if it has none of its own in the batch.
+        """
+        neighbourly = self.index if self.deliver_to == "neighbours" else None
+        letters = letters_of(batch, neighbourly, self.visibility, self.neighbours)
+        recipients, counts = torch.unique_consecutive(letters.to, return_counts=True)
         group = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
-        own_events = torch.zeros_like(counts).index_add_(0, group, (order[by] % 4 >= 2).long())
-        last = by[counts.cumsum(0) - 1]
-        needed = last if self.aggregate == "last" else by
-        features = self.message.features.numeric(event[needed], self.memory.mail.dtype)
-        memory = self.memory.memory
-        content = torch.cat([memory[own[needed]], memory[partner[needed]], features], dim=1)
+        own_events = torch.zeros_like(counts).index_add_(0, group, letters.is_own.long())
+        last = letters[counts.cumsum(0) - 1]
+        needed = last if self.aggregate == "last" else letters
+        features = self.message.features.numeric(batch.offset + needed.at, self.memory.mail.dtype)
+        memories = self.memory.memory[needed.own], self.memory.memory[needed.partner]
+        codes = self.codes(needed.own), self.codes(needed.partner)
+        content = torch.cat([*memories, *codes, features], dim=1)
         if self.aggregate == "mean":
             total = content.new_zeros(len(counts), content.shape[1]).index_add_(0, group, content)
             content = total / counts.unsqueeze(1)
-        self.memory.deliver(recipients, content, event[last], batch.t[at[last]], own_events)
-
-    def _letters(self, batch: EventStream) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Return who gets mail, about which endpoint and its partner, of which event, and in which order.
-
-        Later events come later; of one event a node's own mail comes after what it gets as a neighbour.
-        """
-        at = torch.arange(len(batch), device=batch.src.device)
-        proper = (batch.src != batch.dst).nonzero().squeeze(1)  # a self-loop is one update
-        own = torch.cat([batch.src, batch.dst[proper]])
-        partner = torch.cat([batch.dst, batch.src[proper]])
-        side = torch.cat([torch.zeros_like(at), torch.ones_like(proper)])
-        at = torch.cat([at, proper])
-        order = 4 * at + 2 + side
-        if self.deliver_to == "endpoints" or self.index is None:
-            return own, own, partner, at, order
-        found = self.index.recent(own, self.index.cutoffs(batch, self.visibility)[at], self.neighbours)
-        row = torch.arange(len(own), device=own.device).unsqueeze(1).expand_as(found.nodes)[found.mask]
-        return (
-            torch.cat([own, found.nodes[found.mask]]),
-            torch.cat([own, own[row]]),
-            torch.cat([partner, partner[row]]),
-            torch.cat([at, at[row]]),
-            torch.cat([order, order[row] - 2]),
-        )
+        self.memory.deliver(recipients, content, batch.offset + last.at, batch.t[last.at], own_events)

@@ -7,7 +7,15 @@ from typing import Literal
 from pres.events import EventStream
 from pres.models.mdgnn import MDGNN
 from pres.models.options import given_options, time_units, with_features
-from pres.nn import EdgeFeatures, GRUUpdater, IdentityMessage, Memory, TemporalAttention, TimeEncoding
+from pres.nn import (
+    EdgeFeatures,
+    GRUUpdater,
+    IdentityMessage,
+    Memory,
+    NodeCodes,
+    TemporalAttention,
+    TimeEncoding,
+)
 from pres.sampling.index import Strategy, Visibility
 
 
@@ -27,6 +35,7 @@ class TGN(MDGNN):
         visibility: ``"fresh"`` or ``"batch"``, see `TemporalIndex.cutoffs`.
         strategy: ``"recent"`` or ``"uniform"`` neighbours.
         aggregate: ``"last"`` or ``"mean"`` message of a batch.
+        codes: Size of the nodes' codes, see `NodeCodes`; 0 for none.
         edge_features: Whether to use the events' features: True, False, or None for those there are.
         node_features: Whether to use the nodes' features, likewise.
     """
@@ -46,13 +55,17 @@ class TGN(MDGNN):
         visibility: Visibility = "fresh",
         strategy: Strategy = "recent",
         aggregate: Literal["last", "mean"] = "last",
+        codes: int = 0,
         edge_features: bool | None = None,
         node_features: bool | None = None,
     ) -> None:
         options = given_options(locals())
         events = with_features(events, edge_features, node_features, type(self).__name__)
         features, time = EdgeFeatures(events), TimeEncoding(time_dim, time_units(events)[0])
-        memory = Memory(events.num_nodes, memory_dim, features.numeric_dim, slots=1, start=events.t[0])
+        identity = NodeCodes(events.num_nodes, codes)
+        memory = Memory(
+            events.num_nodes, memory_dim, features.numeric_dim + 2 * codes, slots=1, start=events.t[0]
+        )
         message = IdentityMessage(memory, features, time)
         super().__init__(
             events,
@@ -65,5 +78,6 @@ class TGN(MDGNN):
             visibility=visibility,
             strategy=strategy,
             aggregate=aggregate,
+            codes=identity,
             options=options,
         )

@@ -1,5 +1,6 @@
 """The parts of a memory-based dynamic graph neural network."""
 
+from pres.nn.codes import NodeCodes
 from pres.nn.decoders import LinkDecoder, NodeDecoder
 from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjection
 from pres.nn.features import EdgeFeatures
@@ -18,6 +19,7 @@ __all__ = [
     "Mail",
     "MailboxAttention",
     "Memory",
+    "NodeCodes",
     "NodeDecoder",
     "RNNUpdater",
     "TemporalAttention",

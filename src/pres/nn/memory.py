@@ -16,7 +16,7 @@ from pres.errors import OptionError
 class Mail:
     """The mail of some nodes: what their last events need to become messages.
 
-    ``content`` is ``[own memory, partner's memory, numeric features]`` just before the event, detached.
+    ``content`` is ``[own memory, partner's, own code, partner's, numeric features]`` just before the event.
     """
 
     content: Tensor  # [u, slots, mail_dim]
@@ -42,7 +42,7 @@ class Memory(nn.Module):
     Args:
         num_nodes: Number of nodes.
         dim: Size of a memory.
-        feature_dim: Number of numeric features in a mail.
+        feature_dim: Number of numbers in a mail beside two memories.
         slots: Mails kept per node, the newest ones.
         start: The time before which nothing happened; nodes count as updated then.
     """

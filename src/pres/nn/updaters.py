@@ -38,13 +38,13 @@ class RNNUpdater(nn.Module):
 
 
 class MailboxAttention(nn.Module):
-    """The memory attends over its mailbox: the memory update of APAN.
+    """``s' = GRU(attention(s, mailbox), s)``: the memory update of APAN, with a gate.
 
     Args:
         message_dim: Size of a message.
         memory_dim: Size of a memory.
         heads: Attention heads.
-        dropout: Of attention weights and of the result.
+        dropout: Of attention weights.
     """
 
     def __init__(self, message_dim: int, memory_dim: int, heads: int = 2, dropout: float = 0.1) -> None:
@@ -53,11 +53,9 @@ class MailboxAttention(nn.Module):
             raise OptionError(f"heads={heads} must divide memory_dim={memory_dim}.")
         self.heads = heads
         self.query = nn.Linear(memory_dim, memory_dim)
-        self.key = nn.Linear(message_dim, memory_dim)
+        self.key = nn.Linear(message_dim, memory_dim, bias=False)  # a bias would cancel in the softmax
         self.value = nn.Linear(message_dim, memory_dim)
-        self.norm = nn.LayerNorm(memory_dim)
-        self.mlp = nn.Sequential(nn.Linear(memory_dim, memory_dim), nn.ReLU(), nn.Dropout(dropout))
-        self.out = nn.Linear(memory_dim, memory_dim)
+        self.cell = nn.GRUCell(memory_dim, memory_dim)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, memory: Tensor, messages: Tensor, mask: Tensor) -> Tensor:
@@ -70,5 +68,5 @@ class MailboxAttention(nn.Module):
         score = score.masked_fill(~mask.unsqueeze(1), torch.finfo(score.dtype).min)
         weight = self.dropout(score.softmax(-1))
         read = (weight.unsqueeze(-1) * value).sum(2).reshape(u, -1)
-        updated: Tensor = self.out(self.mlp(self.norm(read + memory)))
+        updated: Tensor = self.cell(read, memory)
         return updated

@@ -41,6 +41,7 @@ class FitConfig(_Settings):
     step_size: int | None = pydantic.Field(None, ge=1)  # … of the weights; None: as batch_size
     epochs: int = pydantic.Field(10, ge=1)  # at most
     lr: float = pydantic.Field(1e-3, gt=0, allow_inf_nan=False)
+    lr_decay: Literal["none", "cosine"] = "cosine"  # over all epochs, down to 0
     patience: int = pydantic.Field(3, ge=1)  # epochs without a better validation AP before stopping
     seed: int = pydantic.Field(0, ge=0, lt=2**31)  # of negatives, dropout and sampled neighbours
     eval_batch_size: int = pydantic.Field(200, ge=1)  # in validation and test, whatever batch_size is

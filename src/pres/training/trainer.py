@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -85,6 +86,8 @@ class Trainer:
             self.model.memory.reset()
         self.model.train()
         batch = self.batches[self.batch]
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.learning_rate()
         seed = derived(self.config.seed, self.epoch)
         negatives = self.sampler.sample(batch, seed=seed).nodes
         step_size, precision = self.config.step_size, self.config.precision
@@ -93,6 +96,13 @@ class Trainer:
         self.batch += 1
         self.seconds += time.perf_counter() - start
         self.between_batches = True
+
+    def learning_rate(self) -> float:
+        """Return the step size of the next batch."""
+        if self.config.lr_decay == "none":
+            return self.config.lr
+        done = (self.epoch - 1 + self.batch / len(self.batches)) / self.config.epochs
+        return self.config.lr * 0.5 * (1 + math.cos(math.pi * done))
 
     def evaluate(self, part: EventStream) -> LinkMetrics:
         """Return the metrics on a part that follows what the memory has taken in."""

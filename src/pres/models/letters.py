@@ -1,0 +1,53 @@
+"""Who gets mail of a batch's events, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pres.events import EventStream
+from pres.sampling import TemporalIndex
+from pres.sampling.index import Visibility
+
+
+@dataclass(frozen=True, eq=False)
+class Letters:
+    """Letters sorted by recipient; of one, later events come later, and its own after its neighbours'."""
+
+    to: Tensor  # [m]
+    own: Tensor  # [m] the endpoint that the letter is about: the recipient itself, or a neighbour
+    partner: Tensor  # [m] the other endpoint
+    at: Tensor  # [m] the event, counted from the batch's first
+    is_own: Tensor  # [m] bool: whether the event is the recipient's own
+
+    def __getitem__(self, places: Tensor) -> Letters:
+        fields = (self.to, self.own, self.partner, self.at, self.is_own)
+        return Letters(*(field[places] for field in fields))
+
+
+def letters_of(
+    batch: EventStream, index: TemporalIndex | None, visibility: Visibility, neighbours: int
+) -> Letters:
+    """Return one letter of each event to each endpoint and, with an index, to the endpoints' neighbours."""
+    at = torch.arange(len(batch), device=batch.src.device)
+    proper = (batch.src != batch.dst).nonzero().squeeze(1)  # a self-loop is one update
+    own = torch.cat([batch.src, batch.dst[proper]])
+    partner = torch.cat([batch.dst, batch.src[proper]])
+    side = torch.cat([torch.zeros_like(at), torch.ones_like(proper)])
+    at = torch.cat([at, proper])
+    sent = Letters(own, own, partner, at, torch.ones_like(at, dtype=torch.bool))
+    order = 2 * at + side
+    if index is not None:
+        found = index.recent(own, index.cutoffs(batch, visibility)[at], neighbours)
+        row = torch.arange(len(own), device=own.device).unsqueeze(1).expand_as(found.nodes)[found.mask]
+        passed_on = Letters(found.nodes[found.mask], own[row], partner[row], at[row], ~sent.is_own[row])
+        both = ("to", "own", "partner", "at", "is_own")
+        sent = Letters(*(torch.cat([getattr(sent, name), getattr(passed_on, name)]) for name in both))
+        order = torch.cat([order, order[row]])
+    span = 2 * len(batch)
+    key, by = torch.sort(sent.to * (2 * span) + sent.is_own * span + order)
+    once = torch.ones_like(key, dtype=torch.bool)
+    once[1:] = key[1:] != key[:-1]  # a neighbour by several events gets a letter once
+    return sent[by[once]]
