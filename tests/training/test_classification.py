@@ -49,12 +49,15 @@ def stream(label: Tensor | None, x: Tensor | None = X) -> EventStream:
     )
 
 
+def encoder(events: EventStream) -> pres.JODIE:
+    """A model that was never trained: a plain cell without a gate remembers the last event best."""
+    torch.manual_seed(0)
+    return pres.JODIE(events, memory_dim=16, time_dim=8, cell="rnn", codes=0)
+
+
 def classified(label: Tensor | None, x: Tensor | None = X, **options: Any) -> Classification:
     events = stream(label, x)
-    torch.manual_seed(0)
-    # Weights that were never trained do: a plain cell without a gate remembers the last event best.
-    model = pres.JODIE(events, memory_dim=16, time_dim=8, cell="rnn", codes=0)
-    return classify(model, events, **{"epochs": 10, "lr": 5e-3, "batch_size": 4} | options)
+    return classify(encoder(events), events, **{"epochs": 10, "lr": 5e-3, "batch_size": 4} | options)
 
 
 def shuffled(values: Tensor, seed: int = 1) -> Tensor:
@@ -131,10 +134,8 @@ def test_figures_are_of_the_best_epoch_and_its_decoder() -> None:
     assert (found.best_epoch, found.val.auc) == (best.epoch, best.val_auc)
     assert seen[-1].loss < seen[0].loss
     events = stream(PAST)
-    torch.manual_seed(0)
-    model = pres.JODIE(events, memory_dim=16, time_dim=8)
     with torch.no_grad():
-        logits = found.decoder(source_embeddings(model, events, batch_size=4))
+        logits = found.decoder(source_embeddings(encoder(events), events, batch_size=4))
     assert label_metrics(logits[-225:], PAST[-225:]) == found.test
 
 
