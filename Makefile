@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: help demo test lint bench docs clean
 
 help:
-	@echo "make demo    set up, diagnose the embedded stream (table, demo/diagnosis.png), train TGN on it"
+	@echo "make demo    set up, diagnose the embedded stream (demo/diagnosis.png), train TGN on it (demo/run), evaluate it"
 	@echo "make test    set up, then lint, type-check and run all tests"
 	@echo "make lint    ruff and mypy --strict"
 	@echo "make bench   speed and scaling, as tables of ratios (a few minutes, wants a quiet machine)"
@@ -16,7 +16,9 @@ help:
 
 demo: $(VENV)/.base
 	$(BIN)/pres diagnose synthetic --png demo/diagnosis.png
-	$(BIN)/pres train synthetic --model tgn --epochs 3
+	rm -rf demo/run
+	$(BIN)/pres train synthetic --model tgn --epochs 3 --out demo/run
+	$(BIN)/pres evaluate demo/run
 
 test: lint
 	$(BIN)/pytest -n 2

@@ -34,7 +34,7 @@ def loss_of(model: MDGNN, batch: EventStream) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("options", [{}, {"embed": "node"}, {"aggregate": "mean"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"embed": "node"}, {"aggregate": "mean"}, {"codes": 3}], ids=str)
 def test_every_parameter_that_can_learn_receives_gradient(kind: str, options: dict[str, Any]) -> None:
     stream = rich_stream()
     model = make(kind, stream, **options).train()
@@ -53,7 +53,7 @@ def test_every_parameter_that_can_learn_receives_gradient(kind: str, options: di
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_equal_finite_differences(kind: str) -> None:
     stream = rich_stream()
-    model = make(kind, stream)
+    model = make(kind, stream, codes=3)
     batches = list(TemporalBatches(stream, 20))
     model.absorb(batches[0])
     model.absorb(batches[1])
