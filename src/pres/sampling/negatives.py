@@ -106,10 +106,11 @@ class NegativeSampler:
         slots, left = _uniform_outside(low, low + size, forbidden, u if rows is None else u[rows])
         if bool((left <= 0).any()):
             row = int((left <= 0).nonzero()[0, 0])
+            name = batch.ids.decode(source[row])[0]
             raise NoNegativeError(
-                f"source {batch.ids.decode(source[row])[0]!r} meets all {size:,} destinations of the pool within "
-                f"one batch of {len(batch):,} events, so no negative is left. Use smaller batches, in "
-                "evaluation too (batch_size, eval_batch_size)."
+                f"source {name!r} meets all {size:,} destinations of the pool within one batch of "
+                f"{len(batch):,} events, so no negative is left. Use smaller batches, in evaluation too "
+                "(batch_size, eval_batch_size)."
             )
         return self.pool[slots - low]
 
