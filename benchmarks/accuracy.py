@@ -46,13 +46,13 @@ def main() -> None:
 
 
 def finish(root: Path, dataset: str, model: str, seed: int, epochs: int) -> None:
-    """Train, evaluate and classify what is not done yet, each in a process of its own."""
+    """Train, classify and (the first seed) compare what is not done yet, each in a process of its own."""
     folder = root / f"{dataset}-{model}-{seed}"
     if not RunFolder(folder).finished:
         settings = ["--model", model, "--seed", seed, "--epochs", epochs, "--patience", epochs]
         begun = RunFolder(folder).begun
         command("train", *(["--resume", folder] if begun else [dataset, *settings, "--out", folder]))
-    for name in ("evaluate", "classify"):
+    for name in ("evaluate", "classify") if seed == 0 else ("classify",):
         target = folder / f"{name}.json"
         if not target.exists() and (name == "evaluate" or pres.load(dataset).label is not None):
             text = json.dumps(command(name, folder))

@@ -21,6 +21,8 @@ from pres.training.config import read_config
         ({"source": "a.csv", "batch_size": 10, "step_size": 20}, "step_size=20 exceeds batch_size=10"),
         ({"source": "a.csv", "precision": "float16"}, "precision='float16'"),
         ({"source": "a.csv", "seed": -1}, "seed=-1"),
+        ({"source": "a.csv", "batch_size": "200"}, "batch_size='200'"),
+        ({"source": "a.csv", "epochs": True}, "epochs=True"),
     ],
 )
 def test_settings_that_cannot_be_are_one_clear_line(options: dict[str, Any], message: str) -> None:

@@ -77,40 +77,60 @@ def test_a_state_is_a_copy_that_training_does_not_touch() -> None:
     assert not torch.equal(trainer.model.memory.memory, state.model["memory.memory"])
 
 
-def test_every_state_matters_to_what_comes_next() -> None:
-    def loss_after(part: str) -> float:
+def test_every_part_of_the_state_matters_to_what_comes_next() -> None:
+    def after(part: str | None) -> float:
+        """The loss two batches on, from a state of which one part was lost."""
         trainer = trainer_of("tgn", lr=0.01)
         for _ in range(3):
             trainer.train_next_batch()
-        state = trainer.state()
-        other = trainer_of("tgn", lr=0.01)
-        broken = {name: torch.zeros_like(value) for name, value in getattr(state, part).items()}
+        fields = dict(vars(trainer.state()))
         if part == "random":
-            broken = {"cpu": torch.Generator().manual_seed(99).get_state()}
+            fields["random"] = {"cpu": torch.Generator().manual_seed(99).get_state()}
         elif part == "optimiser":
-            broken = {n: state.optimiser[n] if n.endswith("step") else v for n, v in broken.items()}
-        elif part != "nothing":
-            broken = {n: v if n.startswith(part) else state.model[n] for n, v in broken.items()}
-        replaced = {**vars(state), part: broken}
-        other.restore(TrainingState(**replaced))
+            fields["optimiser"] = {
+                name: value if name.endswith("step") else torch.zeros_like(value)
+                for name, value in fields["optimiser"].items()
+            }
+        elif part is not None:
+            lost = {name: torch.zeros_like(v) for name, v in fields["model"].items() if name.startswith(part)}
+            assert lost
+            fields["model"] = fields["model"] | lost
+        other = trainer_of("tgn", lr=0.01)
+        other.restore(TrainingState(**fields))
         for _ in range(2):
             other.train_next_batch()
         return other.loss
 
-    trainer = trainer_of("tgn", lr=0.01)
+    straight = trainer_of("tgn", lr=0.01)
     for _ in range(5):
-        trainer.train_next_batch()
-    for part in ("optimiser", "random"):
-        assert loss_after(part) != trainer.loss, part
+        straight.train_next_batch()
+    assert after(None) == straight.loss
+    for part in ("optimiser", "random", "memory.memory", "memory.mail", "embedding", "updater"):
+        assert after(part) != straight.loss, part
 
 
 def test_the_state_of_another_model_is_refused() -> None:
     state = trainer_of("jodie").state()
-    with pytest.raises(OptionError, match=r"another model or stream than this TGN: .* is missing here|there"):
+    with pytest.raises(OptionError, match="of another model or stream than this TGN: "):
         trainer_of("tgn").restore(state)
     other = Trainer(build_model("jodie", EVENTS, {"memory_dim": 8}), EVENTS, FitConfig.of({}))
     with pytest.raises(OptionError, match="Make the model with the run's settings"):
         other.restore(state)
+
+
+def test_a_state_of_another_batch_size_is_refused() -> None:
+    trainer = trainer_of("jodie")
+    for _ in range(5):
+        trainer.train_next_batch()
+    with pytest.raises(
+        OptionError, match=r"stands at event 500 after 5 batches .* another batch_size than 200"
+    ):
+        trainer_of("jodie", batch_size=200).restore(trainer.state())
+
+
+def test_a_model_of_another_stream_is_refused() -> None:
+    with pytest.raises(OptionError, match="Give the whole stream"):
+        Trainer(build_model("jodie", EVENTS), EVENTS[:900], FitConfig.of({}))
 
 
 def test_a_missing_or_damaged_state_is_said(tmp_path: Path) -> None:

@@ -27,7 +27,9 @@ def evaluate(
         typer.Option(help="Negatives: random, historical or inductive; repeatable. All three by default."),
     ] = None,
     negatives: Annotated[int, typer.Option(help="Negatives per event.")] = 1,
-    batch_size: Annotated[int, typer.Option(help="Events per batch, whatever the training batch was.")] = 200,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Events per batch.  \\[default: as the run was evaluated with]")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Of the negatives; the run's by default.")] = None,
     baselines: Annotated[bool, typer.Option(help="Score EdgeBank and popularity too?")] = True,
     device: Annotated[str, typer.Option(help="Where to compute: cpu, or cuda for a GPU.")] = "cpu",
@@ -39,13 +41,17 @@ def evaluate(
 
     from pres.training.comparison import STRATEGIES, compare
     from pres.training.opened import open_run
+    from pres.training.trainer import arithmetic
 
     for name in strategy or ():
         check_choice("--strategy", name, STRATEGIES)  # what cannot be is said before anything is read
     strategies = cast("list[NegativeStrategy]", strategy) or STRATEGIES
     with notices():
         opened = open_run(run, device)
-    with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress:
+    settings = opened.run.config
+    computing = arithmetic(opened.model.memory.memory.device, settings["precision"])
+    bars = Progress(console=stderr, transient=True, disable=not stderr.is_terminal)
+    with computing, bars as progress:
         task = progress.add_task("evaluating", total=None)
         comparison = compare(
             opened.model,
@@ -53,8 +59,8 @@ def evaluate(
             part,
             strategies=strategies,
             negatives=negatives,
-            batch_size=batch_size,
-            seed=opened.run.config["seed"] if seed is None else seed,
+            batch_size=settings["eval_batch_size"] if batch_size is None else batch_size,
+            seed=settings["seed"] if seed is None else seed,
             baselines=baselines,
             on_progress=lambda done, to_do: progress.update(task, completed=done, total=to_do),
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pres.cli.console import plain, print_json, say, stderr, stdout
+from pres.cli.console import notices, plain, print_json, say, stderr, stdout
 from pres.cli.source import (
     AsJson,
     Bipartite,
@@ -39,41 +39,41 @@ def train(
     source: Annotated[
         str | None, typer.Argument(help="A file of events (CSV, Parquet, NumPy), or a dataset's name.")
     ] = None,
-    model: Annotated[Model | None, typer.Option(help="Which model.  [default: tgn]")] = None,
+    model: Annotated[Model | None, typer.Option(help="Which model.  \\[default: tgn]")] = None,
     option: Annotated[
         list[str] | None,
         typer.Option("--option", "-o", help="An option of the model, as memory_dim=64; repeatable."),
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(help="Events between two updates of the memory.  [default: 200]")
+        int | None, typer.Option(help="Events between two updates of the memory.  \\[default: 200]")
     ] = None,
     step_size: Annotated[
         int | None,
-        typer.Option(help="Events between two updates of the weights.  [default: as --batch-size]"),
+        typer.Option(help="Events between two updates of the weights.  \\[default: as --batch-size]"),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Epochs at most.  [default: 10]")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs at most.  \\[default: 10]")] = None,
     patience: Annotated[
-        int | None, typer.Option(help="Epochs without a better validation before stopping.  [default: 3]")
+        int | None, typer.Option(help="Epochs without a better validation before stopping.  \\[default: 3]")
     ] = None,
-    lr: Annotated[float | None, typer.Option(help="Learning rate.  [default: 0.001]")] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate.  \\[default: 0.001]")] = None,
     lr_decay: Annotated[
         Literal["none", "cosine"] | None,
-        typer.Option(help="How the learning rate falls over the epochs.  [default: cosine]"),
+        typer.Option(help="How the learning rate falls over the epochs.  \\[default: cosine]"),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="The same seed gives the same numbers.  [default: 0]")
+        int | None, typer.Option(help="The same seed gives the same numbers.  \\[default: 0]")
     ] = None,
     eval_batch_size: Annotated[
-        int | None, typer.Option(help="Events per batch in validation and test.  [default: 200]")
+        int | None, typer.Option(help="Events per batch in validation and test.  \\[default: 200]")
     ] = None,
     device: Annotated[
-        str | None, typer.Option(help="Where to compute: cpu, or cuda for a GPU.  [default: cpu]")
+        str | None, typer.Option(help="Where to compute: cpu, or cuda for a GPU.  \\[default: cpu]")
     ] = None,
     precision: Annotated[
-        Precision | None, typer.Option(help="Of matrix products.  [default: float32]")
+        Precision | None, typer.Option(help="Of matrix products.  \\[default: float32]")
     ] = None,
     compile: Annotated[
-        bool | None, typer.Option("--compile/--no-compile", help="Use torch.compile.  [default: no]")
+        bool | None, typer.Option("--compile/--no-compile", help="Use torch.compile.  \\[default: no]")
     ] = None,
     config: Annotated[
         Path | None, typer.Option(help="Settings from a .toml or .json file; flags go before them.")
@@ -104,6 +104,7 @@ def train(
     from pres.training import fit
     from pres.training.config import FitConfig, TrainConfig, read_config
     from pres.training.folder import RunFolder
+    from pres.training.opened import events_again
     from pres.training.trainer import usable_device
 
     settings = {} if config is None else read_config(config)
@@ -116,6 +117,11 @@ def train(
     if resume is not None:
         _check_resume(given, reading)
         settings = RunFolder(resume).config() | settings
+        if settings["source"] is None or settings["model_options"] is None:
+            raise OptionError(
+                f"the run in {resume} is of a model or of events of your own: make them, and go on with "
+                f"pres.fit(model, events, out='{resume}', resume=True)."
+            )
         out = resume
     elif settings.get("source") is None:
         raise OptionError("say what to train on: a file, a dataset's name, or --config with a source.")
@@ -123,7 +129,11 @@ def train(
     usable_device(chosen.device or "cpu")  # what cannot be is said before anything is read
     if out is not None and resume is None:
         RunFolder(out).check_free()
-    events = open_events(chosen.source, chosen.reading)
+    if resume is None:
+        events = open_events(chosen.source, chosen.reading)
+    else:
+        with notices():
+            events = events_again(RunFolder(resume).events(), str(resume))
     made = build_model(chosen.model, events, chosen.model_options, chosen.seed)
     num_train = len(events.split().train)
     try:
@@ -139,7 +149,7 @@ def train(
         )
     except KeyboardInterrupt as stopped:
         go_on = "" if out is None else f" Go on with: pres train --resume {out}"
-        say(f"{stopped or 'interrupted: nothing was kept, since there is no --out.'}{go_on}")
+        say((str(stopped) or "stopped.") + (go_on or " Nothing is kept without --out."))
         raise typer.Exit(130) from None
     if out is not None:
         say(f"saved: {out}")
@@ -175,7 +185,11 @@ def _model_options(pairs: list[str]) -> dict[str, Any]:
 
 def _check_resume(given: dict[str, Any], reading: dict[str, Any]) -> None:
     """Raise if something was given that a run to go on with has settled already."""
-    settled = ("source", "model", "option", "config", "out", "seed", "batch_size", "step_size")
+    from pres.training.config import FitConfig
+    from pres.training.folder import MAY_CHANGE
+
+    all_of_them = ("source", "model", "option", "config", "out", *FitConfig.model_fields)
+    settled = [name for name in all_of_them if name not in MAY_CHANGE]
     named = [name for name in settled if given[name] not in (None, [])] + list(reading)
     if named:
         raise OptionError(f"--resume goes on with the settings of the run; leave out {', '.join(named)}.")

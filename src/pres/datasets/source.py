@@ -27,7 +27,8 @@ def events_from(source: str, options: dict[str, Any]) -> EventStream:
     if Path(source).exists() or Path(source).suffix or "/" in source:
         for name in options:
             if name not in (*_OF_A_FILE, "features"):
-                raise OptionError(f"reading a file has no option {name!r}.{nearest(name, _OF_A_FILE)}")
+                meant = " Did you mean 't'?" if name == "time" else nearest(name, _OF_A_FILE)
+                raise OptionError(f"reading a file has no option {name!r}.{meant}")
         return read(source, **options)
     raise UnknownDatasetError(
         f"there is neither a file nor a dataset '{source}'.{nearest(source, DATASETS)} "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +12,11 @@ import polars as pl
 from pres.errors import OptionError, StorageError, one_line
 from pres.storage import storage_errors, write_whole
 
-_WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
-    ".csv": lambda frame, path: frame.write_csv(path),
-    ".tsv": lambda frame, path: frame.write_csv(path, separator="\t"),
-    ".parquet": lambda frame, path: frame.write_parquet(path),
-    ".pq": lambda frame, path: frame.write_parquet(path),
+_WRITERS: dict[str, Callable[[pl.DataFrame, io.BytesIO], object]] = {
+    ".csv": lambda frame, file: frame.write_csv(file),
+    ".tsv": lambda frame, file: frame.write_csv(file, separator="\t"),
+    ".parquet": lambda frame, file: frame.write_parquet(file),
+    ".pq": lambda frame, file: frame.write_parquet(file),
 }
 
 
@@ -42,9 +43,11 @@ def check_new(path: Path) -> None:
 def write_table(frame: pl.DataFrame, path: Path) -> Path:
     """Write a frame into a file that does not exist yet, in one step; return ``path``."""
     check_new(path)
+    file = io.BytesIO()  # polars would report a full disk in a way of its own
     try:
-        return write_whole(path, lambda unfinished: _WRITERS[path.suffix.lower()](frame, unfinished))
+        _WRITERS[path.suffix.lower()](frame, file)
     except pl.exceptions.PolarsError as error:
         raise OptionError(
             f"{path}: the table cannot be written so ({one_line(error)}). Use .parquet."
         ) from None
+    return write_whole(path, lambda unfinished: unfinished.write_bytes(file.getvalue()))

@@ -30,5 +30,5 @@ def build_model(
     torch.manual_seed(seed)
     try:
         return kind(events, **options)
-    except TypeError as error:  # an option of the wrong type, wherever it is first used
+    except (TypeError, ValueError) as error:  # of the wrong type or size, wherever it is first used
         raise OptionError(f"{kind.__name__} cannot be made with {options}: {error}.") from None

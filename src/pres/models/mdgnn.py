@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from pres.errors import OptionError, check_choice
 from pres.events import EventStream
 from pres.incidence import distinct
-from pres.models.letters import letters_of
+from pres.models.letters import Letters, letters_of
 from pres.models.view import View, view_of
 from pres.nn.codes import NodeCodes
 from pres.nn.decoders import LinkDecoder
@@ -246,7 +246,12 @@ class MDGNN(nn.Module):
         ``states`` may hold their memory (among others'); without it they are measured now.
         """
         self._check_next(batch, batch.offset)
+        neighbourly = self.index if self.deliver_to == "neighbours" else None
+        letters = letters_of(batch, neighbourly, self.visibility, self.neighbours)
         nodes = distinct(torch.cat([batch.src, batch.dst]))
+        if neighbourly is not None and self.memory.slots == 1:
+            # New mail takes the place of the old, so that of a neighbour must have moved its memory before.
+            nodes, states = distinct(letters.to), None
         if states is None:
             states = self.measure(nodes)
         place = torch.searchsorted(states.nodes, nodes).clamp_(max=len(states.nodes) - 1)
@@ -255,16 +260,14 @@ class MDGNN(nn.Module):
                 "the states do not hold every node of the batch; leave them out to have them measured."
             )
         self.memory.commit(nodes, states.memory[place], states.last_update[place])
-        self._send_mail(batch)
+        self._send_mail(batch, letters)
         self.memory.position.fill_(batch.offset + len(batch))
 
-    def _send_mail(self, batch: EventStream) -> None:
+    def _send_mail(self, batch: EventStream, letters: Letters) -> None:
         """Give every recipient of this batch one mail: of its last event, or the mean of all.
 
         A neighbour's event is a node's last only if it has none of its own in the batch.
         """
-        neighbourly = self.index if self.deliver_to == "neighbours" else None
-        letters = letters_of(batch, neighbourly, self.visibility, self.neighbours)
         recipients, counts = torch.unique_consecutive(letters.to, return_counts=True)
         group = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
         own_events = torch.zeros_like(counts).index_add_(0, group, letters.is_own.long())

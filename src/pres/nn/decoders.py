@@ -17,7 +17,9 @@ class LinkDecoder(nn.Module):
 
     def forward(self, src: Tensor, dst: Tensor) -> Tensor:
         """Return logits `[...]` of sources and destinations `[..., dim]` (broadcast against each other)."""
-        score: Tensor = self.out(torch.relu(self.src(src) + self.dst(dst))).squeeze(-1)
+        hidden = torch.relu(self.src(src) + self.dst(dst))
+        with torch.autocast(hidden.device.type, enabled=False):  # rounded scores would tie
+            score: Tensor = self.out(hidden.to(self.out.weight.dtype)).squeeze(-1)
         return score
 
 

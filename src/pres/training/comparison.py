@@ -96,6 +96,8 @@ def compare(
         raise OptionError(f"name at least one strategy of {', '.join(STRATEGIES)}.")
     for strategy in strategies:
         check_choice("strategy", strategy, STRATEGIES)
+    events = events.to(model.memory.memory.device)
+    model.check_stream(events)
     split = events.split()
     scored: EventStream = getattr(split, part)
     if window is None:

@@ -15,7 +15,7 @@ from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError,
 class _Settings(pydantic.BaseModel):
     """Settings of which an unknown or impossible one is a clear line."""
 
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True)
 
     @classmethod
     def of(cls, options: dict[str, Any], what: str = "fit") -> Self:

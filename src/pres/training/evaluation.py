@@ -17,9 +17,7 @@ from pres.models import MDGNN, States
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.training.metrics import LinkMetrics, link_metrics
 
-EVALUATION_SEED = (
-    2**32
-)  # beyond any epoch's, so that no training negative is an evaluation negative by design
+EVALUATION_SEED = 2**32  # negatives of evaluation are drawn apart from those of any epoch
 PAIRS_AT_ONCE = 20_000  # pairs that a model scores in one go, so that many negatives fit into memory
 
 Group = Literal["all", "seen", "unseen"]
@@ -135,6 +133,7 @@ def link_scores(
         raise OptionError("there are no events to evaluate on.")
     check_negatives(negatives)
     if isinstance(scorer, MDGNN):
+        _check_position(scorer, part)
         scorer = ModelScorer(scorer)
     positive, negative = torch.empty(len(part)), torch.empty(len(part), negatives)
     fallback, sizes = torch.empty(len(part), negatives, dtype=torch.bool), []
@@ -149,6 +148,16 @@ def link_scores(
         if on_batch is not None:
             on_batch(batch)
     return LinkScores(positive, negative, fallback, tuple(sizes))
+
+
+def _check_position(model: MDGNN, part: EventStream) -> None:
+    """Raise unless the memory has taken in exactly what lies before the part."""
+    known = int(model.memory.position)
+    if known < part.offset:
+        raise OptionError(
+            f"the memory has taken in {known:,} events, but the part begins at event {part.offset:,}: absorb "
+            "what lies between, or restore the state of a run."
+        )
 
 
 def evaluate(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pres.errors import DivergedError, StorageError
+from pres.errors import DivergedError, OptionError, StorageError
 from pres.events import EventStream
 from pres.fingerprint import fingerprint
 from pres.models import MDGNN
@@ -50,17 +50,23 @@ def fit(
     config = FitConfig.of(options)
     folder = None if out is None else RunFolder(out)
     writer = epoch_writer(None if folder is None else folder.path, tensorboard)
+    if resume and folder is None:
+        raise OptionError("resume=True goes on with the run in a folder: give out=.")
     if folder is not None and not resume:
         folder.check_free()
     trainer = Trainer(model, events, config)
     about = describe(trainer, events)
     best: Tensors = {}
     if folder is not None and resume:
-        if folder.has_state:  # else it stopped within the first epoch
-            trainer.restore(folder.last())
+        folder.check_same(about)
+        trainer.restore(folder.last())
+        if trainer.finished:
+            raise OptionError(f"the run in {folder.path} is finished; give more epochs to go on with it.")
         best = folder.best() if trainer.history else {}
+        folder.go_on(about)
     elif folder is not None:
         folder.begin(about)
+        folder.keep_last(trainer.state())
     with (
         stopping_between_batches() as stop_if_asked,
         progress_bar(progress, trainer) as show,
@@ -74,13 +80,13 @@ def fit(
         try:
             while not trainer.finished:
                 result = trainer.run_epoch(on_batch)
-                if trainer.best_epoch == result.epoch:
+                improved = trainer.best_epoch == result.epoch
+                if improved:
                     best = state_of(model)
-                    if folder is not None:
-                        folder.keep_best(best, result.epoch)
                 if folder is not None:
-                    folder.keep_last(trainer.state())
+                    folder.keep_epoch(trainer.state(), best if improved else None)
                 write(result)
+                trainer.between_batches = True
                 if on_epoch is not None:
                     on_epoch(result)
         except (KeyboardInterrupt, DivergedError) as stopped:
@@ -106,14 +112,13 @@ def fit(
 
 def describe(trainer: Trainer, events: EventStream) -> dict[str, Any]:
     """Return what a run is of, before it starts: model, settings, stream and environment."""
-    config = trainer.config.model_dump()
     origin = events.info.origin
     return {
         "dataset": events.info.name,
         "variant": events.info.variant,
         "model": type(trainer.model).__name__,
         "model_options": trainer.model.options,
-        "config": config | {"step_size": trainer.config.step_size or trainer.config.batch_size},
+        "config": trainer.config.model_dump(),
         "events": {
             "count": len(events),
             "nodes": events.num_nodes,
@@ -131,13 +136,13 @@ def _with_state_kept(
     where = f"epoch {trainer.epoch}, batch {trainer.batch + 1} of {len(trainer.batches)}"
     if folder is None:
         return stopped
-    if isinstance(stopped, KeyboardInterrupt) and not trainer.between_batches:  # asked twice
-        return KeyboardInterrupt(f"stopped inside {where}. What was done up to the epoch before is kept.")
+    epoch_before = f"{folder.path} keeps what was done up to the epoch before."
+    if isinstance(stopped, DivergedError):  # inside a batch: its earlier steps may have spoilt the weights
+        return DivergedError(f"{stopped} {epoch_before}")
+    if not trainer.between_batches:  # asked twice
+        return KeyboardInterrupt(f"stopped inside {where}. {epoch_before}")
     try:
         folder.keep_last(trainer.state())
     except StorageError as error:
-        return StorageError(f"{error} The state at {where} is lost; that of the last whole epoch is kept.")
-    kept = f"The state before it is kept in {folder.path / 'last.safetensors'}."
-    if isinstance(stopped, DivergedError):
-        return DivergedError(f"{stopped} {kept}")
-    return KeyboardInterrupt(f"stopped at {where}. {kept}")
+        return StorageError(f"{error} The state at {where} is lost; {epoch_before}")
+    return KeyboardInterrupt(f"stopped at {where}. {folder.path} keeps the state before it.")

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from pres.errors import SourceNotFoundError, StorageError, UnreadableSourceError, one_line
+from pres.errors import OptionError, SourceNotFoundError, StorageError, UnreadableSourceError, one_line
 from pres.storage import write_whole
 from pres.training.curve import draw_learning_curve
 from pres.training.run import Run
 from pres.training.state import EpochResult, Tensors, TrainingState, load_tensors, save_tensors
 
+MAY_CHANGE = ("epochs", "patience", "device", "compile")
+
 
 class RunFolder:
     """The files of one run.
 
-    ``config.json`` repeats it, ``environment.json`` says what it ran on, ``metrics.parquet`` and
-    ``learning.png`` show every epoch, ``best.safetensors`` and ``last.safetensors`` are its states, and
-    ``run.json`` is its result, written last.
+    ``config.json`` repeats it, ``environment.json`` says what it ran on and ``events.json`` on which events,
+    ``metrics.parquet`` and ``learning.png`` show every epoch, ``best.safetensors`` and ``last.safetensors``
+    are its states, and ``run.json`` is its result, written last.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -37,31 +40,59 @@ class RunFolder:
         """Whether there is a finished run in the folder."""
         return (self.path / "run.json").exists()
 
-    @property
-    def has_state(self) -> bool:
-        """Whether there is a state to go on from."""
-        return (self.path / "last.safetensors").exists()
-
     def check_free(self) -> None:
         """Raise if there is a run in the folder: it is never written over."""
         if self.path.exists() and not self.path.is_dir():
             raise StorageError(f"{self.path} is not a folder. Choose another name.")
+        if self.path.exists() and not self.begun and any(self.path.iterdir()):
+            raise StorageError(f"{self.path} holds other files. Choose a new or an empty folder.")
         if self.finished:
             raise StorageError(f"{self.path} holds a run already. Choose another folder, or remove it first.")
         if self.begun:
             raise StorageError(
-                f"{self.path} holds a run that was not finished. Go on with 'pres train --resume "
-                f"{self.path}', choose another folder, or remove it first."
+                f"{self.path} holds a run that was not finished. {self._how_to_go_on()} Or choose another "
+                "folder, or remove it first."
             )
 
     def begin(self, about: dict[str, Any]) -> None:
         """Claim the folder for a new run of this model, config, events and environment."""
         self.check_free()
         self._write_json("environment.json", about["environment"])
+        self._write_json("events.json", about["events"])
+        self._write_config(about)
+
+    def _write_config(self, about: dict[str, Any]) -> None:
         origin = about["events"]["origin"] or {"source": None, "options": {}}
         source = {"source": origin["source"], "reading": origin["options"]}
         model = {"model": about["model"].lower(), "model_options": about["model_options"]}
         self._write_json("config.json", source | model | about["config"])
+
+    def check_same(self, about: dict[str, Any]) -> None:
+        """Raise unless the run in the folder is of these events and settings, so that it can go on."""
+        if about["events"]["fingerprint"] != self.events()["fingerprint"]:
+            raise OptionError(
+                f"the events are not those that the run in {self.path} was begun with: restore them, or "
+                "train anew."
+            )
+        before = self.config()
+        now = {"model": about["model"].lower(), "model_options": about["model_options"]} | about["config"]
+        for name, value in now.items():
+            if name not in MAY_CHANGE and before.get(name) != value:
+                raise OptionError(
+                    f"the run in {self.path} was begun with {name}={before.get(name)!r}, not {value!r}; only "
+                    f"{', '.join(MAY_CHANGE)} may change when it goes on."
+                )
+
+    def go_on(self, about: dict[str, Any]) -> None:
+        """Take up a run again, also one that was finished: it has no result until it is finished anew."""
+        (self.path / "run.json").unlink(missing_ok=True)
+        self._write_config(about)
+
+    def keep_epoch(self, state: TrainingState, best: Tensors | None) -> None:
+        """Write what an epoch leaves, its state also as the best if it is."""
+        if best is not None:
+            self.keep_best(best, state.history[-1].epoch)
+        self.keep_last(state)
 
     def keep_best(self, state: Tensors, epoch: int) -> None:
         """Write the state of the best epoch so far."""
@@ -72,7 +103,9 @@ class RunFolder:
         state.save(self.path / "last.safetensors")
         if state.history:
             rows = [_row(epoch) for epoch in state.history]
-            write_whole(self.path / "metrics.parquet", lambda path: pl.DataFrame(rows).write_parquet(path))
+            table = io.BytesIO()  # polars would report a full disk in a way of its own
+            pl.DataFrame(rows).write_parquet(table)
+            write_whole(self.path / "metrics.parquet", lambda path: path.write_bytes(table.getvalue()))
             draw_learning_curve(state.history, self.path / "learning.png")
 
     def finish(self, run: Run) -> None:
@@ -81,9 +114,17 @@ class RunFolder:
 
     def config(self) -> dict[str, Any]:
         """Return the settings in the folder."""
+        self._check_begun()
+        return self._read_json("config.json")
+
+    def _check_begun(self) -> None:
         if not self.begun:
             raise SourceNotFoundError(f"{self.path} holds no run: there is no config.json.")
-        return self._read_json("config.json")
+
+    def events(self) -> dict[str, Any]:
+        """Return what is known of the events of the run in the folder: how many, which, and where from."""
+        self._check_begun()
+        return self._read_json("events.json")
 
     def best(self) -> Tensors:
         """Return the state of the best epoch."""
@@ -96,9 +137,7 @@ class RunFolder:
     def run(self) -> Run:
         """Return the finished run in the folder."""
         if self.begun and not self.finished:
-            raise SourceNotFoundError(
-                f"the run in {self.path} is not finished. Go on with 'pres train --resume {self.path}'."
-            )
+            raise SourceNotFoundError(f"the run in {self.path} is not finished. {self._how_to_go_on()}")
         for name in ("run.json", "best.safetensors", "last.safetensors"):
             if not (self.path / name).is_file():
                 raise SourceNotFoundError(f"{self.path} holds no saved run: there is no {name}.")
@@ -107,6 +146,12 @@ class RunFolder:
             return Run.of(saved, best, last)
         except (KeyError, TypeError) as error:
             raise UnreadableSourceError(f"the run in {self.path} is damaged: {one_line(error)}.") from None
+
+    def _how_to_go_on(self) -> str:
+        config = self.config()
+        if config["source"] is None or config["model_options"] is None:
+            return f"Go on with pres.fit(model, events, out='{self.path}', resume=True)."
+        return f"Go on with 'pres train --resume {self.path}'."
 
     def _write_json(self, name: str, value: dict[str, Any]) -> None:
         text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pres.datasets.source import events_from
-from pres.errors import OptionError, SourceNotFoundError
+from pres.errors import Notice, OptionError, SourceNotFoundError
 from pres.events import EventStream
 from pres.fingerprint import fingerprint
 from pres.models import MDGNN
@@ -53,12 +54,21 @@ def events_again(about: dict[str, Any], whose: str) -> EventStream:
             "again, and use pres.load_run(…).restore(model)."
         )
     try:
-        events = events_from(origin["source"], origin["options"])
+        with warnings.catch_warnings(action="ignore", category=Notice):  # they were heard at training
+            events = events_from(origin["source"], origin["options"])
     except SourceNotFoundError as error:
         raise SourceNotFoundError(f"the events of {whose} are gone: {error}") from None
+    left = len(events) - about["count"]
     events = events[: about["count"]]
     if fingerprint(events) != about["fingerprint"]:
         raise OptionError(
-            f"{origin['source']} holds other events than when {whose} was made: restore it, or train anew."
+            f"{origin['source']} holds other events or ids than when {whose} was made: restore it, or train "
+            "anew."
+        )
+    if left > 0:
+        warnings.warn(
+            f"{origin['source']} has grown: its last {left:,} events came after {whose}, and are not used.",
+            Notice,
+            stacklevel=2,
         )
     return events

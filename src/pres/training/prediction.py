@@ -20,7 +20,7 @@ from pres.models.view import once_each
 from pres.sampling import TemporalBatches
 from pres.sampling.index import first_at
 
-PAIRS_AT_ONCE = 5_000  # that a model scores in one go, so that any number of them fits into memory
+ROWS_AT_ONCE = 5_000  # that a model scores in one go, so that any number of them fits into memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +84,7 @@ def predict_pairs(
     """Return the scores of pairs that were read already; see `predict`."""
     if batch_size < 1:
         raise OptionError(f"batch_size={batch_size}: a batch holds at least one event.")
+    events = events.to(model.memory.memory.device)
     model.check_stream(events)
     # Each distinct pair once, and in one order: equal rows get equal bits, wherever they stand.
     _, couple = torch.unique(pairs.src * (events.num_nodes + 1) + pairs.dst, return_inverse=True)
@@ -104,7 +105,7 @@ def predict_pairs(
                 done += len(batch)
                 if on_progress is not None:
                     on_progress(done, to_do)
-            for some in torch.split(rows, PAIRS_AT_ONCE):
+            for some in torch.split(rows, ROWS_AT_ONCE):
                 logits[some] = _logits(worker, src[some], dst[some], t[some])
     if not bool(logits.isfinite().all()):
         raise DivergedError("the model's scores are not finite numbers. Train it with a smaller lr.")

@@ -34,6 +34,7 @@ class Trainer:
         device = usable_device(config.device or model.memory.memory.device)
         self.model, self.config, self.device = model.to(device), config, device
         events = events.to(device)
+        model.check_stream(events)
         self.split = events.split()
         train = len(self.split.train)
         if config.batch_size >= train:
@@ -65,14 +66,14 @@ class Trainer:
     def run_epoch(self, on_batch: Callable[[], None] = lambda: None) -> EpochResult:
         """Train to the end of the epoch, from wherever it stands, then validate.
 
-        ``on_batch`` is called after every batch.
+        ``on_batch`` is called after every batch. After validation ``between_batches`` stays False until the
+        next batch, or until who keeps states has kept that of the whole epoch.
         """
         while self.batch < len(self.batches):
             self.train_next_batch()
             on_batch()
         self.between_batches = False
         val = self.evaluate(self.split.val)
-        self.between_batches = True
         result = EpochResult(self.epoch, self.loss / len(self.split.train), val, self.seconds)
         self.history.append(result)
         self.epoch, self.batch, self.loss, self.seconds = self.epoch + 1, 0, 0.0, 0.0
@@ -130,6 +131,14 @@ class Trainer:
     def restore(self, state: TrainingState) -> None:
         """Stand where ``state`` was taken: the next batch gives the bits it would have given there."""
         load_into(self.model, state.model)
+        known = int(self.model.memory.position)
+        if state.batch and (
+            state.batch >= len(self.batches.bounds) or known != self.batches.bounds[state.batch]
+        ):
+            raise OptionError(
+                f"the state stands at event {known:,} after {state.batch:,} batches of its epoch: it was "
+                f"taken with another batch_size than {self.config.batch_size:,}."
+            )
         saved = self.optimiser.state_dict()
         saved["state"] = {}
         for name, value in state.optimiser.items():
@@ -163,14 +172,10 @@ def train_on_batch(
         with arithmetic(negatives.device, precision):
             states = model.measure(view.nodes)
             positive, negative = model.score(view, states)
-        loss = softplus(-_full(positive)).mean() + softplus(_full(negative)).mean()
-        if not bool(loss.isfinite()):
-            raise DivergedError(
-                f"the loss became {loss.item()} in the batch of events {batch.offset:,} to "
-                f"{batch.offset + len(batch) - 1:,}. The model keeps the weights it had. Try a smaller lr."
-            )
+        loss = softplus(-positive).mean() + softplus(negative).mean()
         optimiser.zero_grad()
         torch.autograd.backward(loss)
+        _check_finite(loss, optimiser, batch)
         optimiser.step()
         total += len(step) * loss.item()
     with arithmetic(negatives.device, precision):
@@ -178,13 +183,21 @@ def train_on_batch(
     return total / len(batch)
 
 
+def _check_finite(loss: Tensor, optimiser: torch.optim.Optimizer, batch: EventStream) -> None:
+    """Raise before a step that would spoil the weights."""
+    parameters = (p for group in optimiser.param_groups for p in group["params"] if p.grad is not None)
+    norm = torch.nn.utils.get_total_norm([p.grad for p in parameters])
+    if not bool((loss.detach() + norm).isfinite()):
+        what = f"the loss became {loss.item()}" if not bool(loss.isfinite()) else "a gradient became infinite"
+        raise DivergedError(
+            f"{what} in the batch of events {batch.offset:,} to {batch.offset + len(batch) - 1:,}. "
+            "The model keeps the weights it had. Try a smaller lr."
+        )
+
+
 def arithmetic(device: torch.device, precision: str) -> torch.autocast:
     """Return the context in which matrix products are made in ``precision``."""
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16")
-
-
-def _full(scores: Tensor) -> Tensor:
-    return scores.float() if scores.dtype == torch.bfloat16 else scores
 
 
 def load_into(model: MDGNN, state: Tensors) -> None:
@@ -205,8 +218,8 @@ def usable_device(name: torch.device | str) -> torch.device:
     """Return the device of that name, if something can be computed on it here."""
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
+        torch.zeros(1, device=device).tolist()  # to be there is not enough: it must hold numbers
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise OptionError(f"device '{name}' cannot be used here: {one_line(error)}.") from None
     return device
 
