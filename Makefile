@@ -21,7 +21,7 @@ demo: $(VENV)/.base
 	$(BIN)/pres evaluate demo/run
 
 test: lint
-	$(BIN)/pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -105,7 +105,7 @@ def test_every_part_of_the_state_matters_to_what_comes_next() -> None:
     for _ in range(5):
         straight.train_next_batch()
     assert after(None) == straight.loss
-    for part in ("optimiser", "random", "memory.memory", "memory.mail", "embedding", "updater"):
+    for part in ("optimiser", "random", "memory.memory", "memory.mail", "link", "updater"):
         assert after(part) != straight.loss, part
 
 
