@@ -32,7 +32,7 @@ class APAN(MDGNN):
         mailbox: Mails kept per node.
         neighbours: Recent neighbours of an endpoint that get its mail.
         heads: Attention heads.
-        dropout: Inside the attention.
+        dropout: Inside the attention. What it drops goes into the memory that is kept, so none by default.
         embed: Each root at its own ``"event"``, or each ``"node"`` once per batch.
         visibility: Which events make a neighbour, see `TemporalIndex.cutoffs`.
         aggregate: ``"last"`` or ``"mean"`` mail of a batch.
@@ -50,7 +50,7 @@ class APAN(MDGNN):
         mailbox: int = 10,
         neighbours: int = 10,
         heads: int = 2,
-        dropout: float = 0.1,
+        dropout: float = 0.0,
         embed: Literal["event", "node"] = "event",
         visibility: Visibility = "fresh",
         aggregate: Literal["last", "mean"] = "last",
