@@ -313,6 +313,20 @@ def test_a_finished_run_that_goes_on_has_no_result_until_it_is_finished_again(
     assert RunFolder(tmp_path / "a").config()["epochs"] == 2
 
 
+def test_a_run_that_stopped_in_its_test_is_finished_by_going_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: Any) -> None:
+        raise StorageError("cannot write run.json: no space left on device.")
+
+    monkeypatch.setattr(RunFolder, "finish", full)
+    with pytest.raises(StorageError, match="no space left"):
+        trained(tmp_path / "a")
+    monkeypatch.undo()
+    assert results(trained(tmp_path / "a", resume=True)) == results(trained(tmp_path / "b"))
+    assert RunFolder(tmp_path / "a").finished
+
+
 def test_an_interrupt_while_an_epoch_is_written_keeps_the_epoch_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,7 +60,7 @@ def fit(
     if folder is not None and resume:
         folder.check_same(about)
         trainer.restore(folder.last())
-        if trainer.finished:
+        if trainer.finished and folder.finished:  # without a result, only the test is left to do
             raise OptionError(f"the run in {folder.path} is finished; give more epochs to go on with it.")
         best = folder.best() if trainer.history else {}
         folder.go_on(about)

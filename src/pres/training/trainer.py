@@ -219,7 +219,7 @@ def usable_device(name: torch.device | str) -> torch.device:
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).tolist()  # to be there is not enough: it must hold numbers
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError) as error:
         raise OptionError(f"device '{name}' cannot be used here: {one_line(error)}.") from None
     return device
 
