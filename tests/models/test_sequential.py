@@ -6,30 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from pres.models import MDGNN
-from pres.models.options import time_units
-from pres.nn import RNNUpdater
 from pres.sampling import TemporalBatches
-from tests.models.conftest import DIM, KINDS, UNIT, make, random_events, stream_of
-from tests.oracles.models import SlowModel
-
-
-def slow_twin(kind: str, model: MDGNN, events: list[tuple[int, int, float]], x: torch.Tensor) -> SlowModel:
-    scale, _ = time_units(stream_of(events))
-    return SlowModel(
-        kind=kind,
-        weights={name: value.detach().numpy() for name, value in model.named_parameters()},
-        events=events,
-        x=x.double().numpy(),
-        time_scale=scale,
-        unit=UNIT,
-        dim=DIM,
-        slots=model.memory.slots,
-        neighbours=model.neighbours,
-        heads=2,
-        codes=model.codes.table.numpy(),
-        cell="rnn" if isinstance(model.updater, RNNUpdater) else "gru",
-    )
+from tests.models.conftest import KINDS, make, random_events, stream_of
+from tests.oracles.twin import slow_twin
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,7 +10,7 @@ from pres.events import EventStream
 from pres.models import MDGNN
 from pres.sampling import TemporalBatches
 from tests.models.conftest import KINDS, make, random_events, stream_of
-from tests.models.test_sequential import slow_twin
+from tests.oracles.twin import slow_twin
 
 B = 12
 EMBED = ("event", "node")

@@ -9,11 +9,10 @@ from torch import Tensor
 from pres.errors import DivergedError, OptionError
 from pres.events import EventStream
 from pres.models import MDGNN
-from pres.models.options import time_units
 from pres.training import source_embeddings
 from pres.training.state import state_of
-from tests.models.conftest import DIM, KINDS, UNIT, make, random_events, stream_of
-from tests.oracles.models import SlowModel
+from tests.models.conftest import KINDS, make, random_events, stream_of
+from tests.oracles.twin import slow_twin
 
 N, NODES = 60, 12
 EVENTS = random_events(seed=3, n=N)
@@ -41,19 +40,8 @@ def test_embeddings_equal_those_of_a_loop_over_nodes(kind: str, b: int) -> None:
     events = stream()
     model = make(kind, events)
     train = X[: len(events.split().train)]
-    slow = SlowModel(
-        kind=kind,
-        weights={name: value.detach().numpy() for name, value in model.named_parameters()},
-        events=EVENTS,
-        x=((X.double() - train.mean(0).double()) / train.std(0, correction=0).double()).numpy(),
-        time_scale=time_units(events)[0],
-        unit=UNIT,
-        dim=DIM,
-        slots=model.memory.slots,
-        neighbours=model.neighbours,
-        heads=2,
-        codes=model.codes.table.numpy(),
-    )
+    spread = train.std(0, correction=0).double()
+    slow = slow_twin(kind, model, EVENTS, (X.double() - train.mean(0).double()) / spread)
     found = source_embeddings(model, events, batch_size=b)
     for start in range(0, N, b):
         stop = min(start + b, N)

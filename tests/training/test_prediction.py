@@ -17,8 +17,8 @@ from pres.sampling import NegativeSampler, TemporalBatches
 from pres.training import link_scores, predict
 from pres.training.state import state_of
 from tests.models.conftest import KINDS, make, random_events, stream_of
-from tests.models.test_sequential import slow_twin
 from tests.oracles.sampling import Event
+from tests.oracles.twin import slow_twin
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::pres.errors.Notice"

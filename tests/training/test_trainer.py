@@ -177,3 +177,19 @@ def test_uniform_neighbours_differ_from_epoch_to_epoch_but_not_between_runs(
     first = seeds()
     assert len(first) == 6 and len(set(first)) == 2
     assert seeds() == first
+
+
+def test_the_learning_rate_falls_along_a_cosine_unless_told_otherwise() -> None:
+    for decay, expected in (("cosine", [1.0, 0.853553, 0.5, 0.146447]), ("none", [1.0] * 4)):
+        config = FitConfig.of({"batch_size": 525, "epochs": 2, "lr": 1.0, "lr_decay": decay})
+        trainer = Trainer(build_model("jodie", EVENTS, SIZES), EVENTS, config)
+        found = []
+        for epoch in (1, 2):
+            for batch in (0, 1):
+                trainer.epoch, trainer.batch = epoch, batch
+                found.append(trainer.learning_rate())
+        assert len(trainer.batches) == 2 and found == pytest.approx(expected, abs=1e-6)
+        trainer.epoch, trainer.batch = 1, 0
+        trainer.train_next_batch()
+        trainer.train_next_batch()
+        assert trainer.optimiser.param_groups[0]["lr"] == pytest.approx(expected[1])

@@ -117,7 +117,7 @@ def train(
     if resume is not None:
         _check_resume(given, reading)
         settings = RunFolder(resume).config() | settings
-        if settings["source"] is None or settings["model_options"] is None:
+        if not RunFolder(resume).repeatable:
             raise OptionError(
                 f"the run in {resume} is of a model or of events of your own: make them, and go on with "
                 f"pres.fit(model, events, out='{resume}', resume=True)."

@@ -21,7 +21,9 @@ from pres.nn import (
 
 
 class JODIE(MDGNN):
-    """``m = [s_i, s_j, x, Φ(Δt)]``, ``s_i ← RNN(m, s_i)``, ``h_i = (1 + log(1 + Δt) w) ∘ s_i``.
+    """``s_i ← GRU([s_i, s_j, c_i, c_j, x, Φ(Δt)], s_i)``, ``h_i = (1 + log(1 + Δt) w) ∘ (s_i + W c_i)``.
+
+    ``c_i`` is a fixed code that says which node it is.
 
     Args:
         events: The whole stream.

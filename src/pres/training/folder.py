@@ -40,6 +40,12 @@ class RunFolder:
         """Whether there is a finished run in the folder."""
         return (self.path / "run.json").exists()
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether its settings are enough to make model and events again, neither being the user's own."""
+        config = self.config()
+        return config["source"] is not None and config["model_options"] is not None
+
     def check_free(self) -> None:
         """Raise if there is a run in the folder: it is never written over."""
         if self.path.exists() and not self.path.is_dir():
@@ -148,8 +154,7 @@ class RunFolder:
             raise UnreadableSourceError(f"the run in {self.path} is damaged: {one_line(error)}.") from None
 
     def _how_to_go_on(self) -> str:
-        config = self.config()
-        if config["source"] is None or config["model_options"] is None:
+        if not self.repeatable:
             return f"Go on with pres.fit(model, events, out='{self.path}', resume=True)."
         return f"Go on with 'pres train --resume {self.path}'."
 
