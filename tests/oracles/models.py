@@ -40,6 +40,7 @@ class SlowModel:
     last_update: dict[int, float] = field(default_factory=dict)
     mailbox: dict[int, list[Letter]] = field(default_factory=dict)
     count: dict[int, int] = field(default_factory=dict)
+    last_event: dict[int, float] = field(default_factory=dict)
 
     def linear(self, name: str, value: Array) -> Array:
         bias = self.weights.get(f"{name}.bias")
@@ -126,13 +127,11 @@ class SlowModel:
         return memory + self.linear("node_projection", self.codes[node]) if self.codes.size else memory
 
     def embed(self, node: int, t: float, before: int | None) -> Array:
-        memory, updated = self.known(node), self.measure(node)[1]
-        if self.kind == "jodie":
-            elapsed = np.log1p(max(t - updated, 0) / self.unit)
+        memory = self.known(node)
+        if self.kind in ("jodie", "apan"):
+            elapsed = np.log1p(max(t - self.last_event.get(node, self.events[0][2]), 0) / self.unit)
             projected: Array = memory * (1 + elapsed * self.weights["embedding.weight"])
             return projected
-        if self.kind == "apan":
-            return memory + self.linear("embedding.age", self.phi(t - updated))
         found = history(self.events, node, t, before)[: self.neighbours]
         query = self.linear("embedding.layers.0.query", np.concatenate([memory, self.phi(0)]))
         read = np.zeros(self.dim)
@@ -168,6 +167,7 @@ class SlowModel:
                 memories = self.committed(own), self.committed(partner)
                 letter = Letter(own, partner, *memories, event, t)
                 sent.setdefault(own, []).append(((1, event, side), letter))
+                self.last_event[own] = t
                 if self.kind == "apan":
                     before = start if visibility == "batch" else None
                     for other, *_ in history(self.events, own, t, before)[: self.neighbours]:

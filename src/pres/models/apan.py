@@ -9,21 +9,21 @@ from pres.models.mdgnn import MDGNN
 from pres.models.options import given_options, time_units, with_features
 from pres.nn import (
     EdgeFeatures,
-    IdentityEmbedding,
     IdentityMessage,
     MailboxAttention,
     Memory,
     NodeCodes,
     TimeEncoding,
+    TimeProjection,
 )
 from pres.sampling.index import Visibility
 
 
 class APAN(MDGNN):
-    """``s_i ← GRU(attention(s_i, mailbox of i), s_i)``, ``h_i = s_i + W Φ(Δt)``; mail goes to neighbours too.
+    """``s_i ← GRU(attention(s_i, mailbox of i), s_i)``, ``h_i = (1 + log(1 + Δt) w) ∘ s_i``.
 
-    TGL lets the attention see the query's time. Here a node's memory must not depend on who asks for it and
-    when, so the time since its last update enters the embedding instead.
+    Mail goes to neighbours too. TGL lets the attention see the query's time. Here a node's memory must not depend on who asks for it and
+    when, so the time since its last own event enters the embedding instead.
 
     Args:
         events: The whole stream.
@@ -60,7 +60,8 @@ class APAN(MDGNN):
     ) -> None:
         options = given_options(locals())
         events = with_features(events, edge_features, node_features, type(self).__name__)
-        features, time = EdgeFeatures(events), TimeEncoding(time_dim, time_units(events)[0])
+        scale, unit = time_units(events)
+        features, time = EdgeFeatures(events), TimeEncoding(time_dim, scale)
         identity = NodeCodes(events.num_nodes, codes)
         memory = Memory(
             events.num_nodes, memory_dim, features.numeric_dim + 2 * codes, slots=mailbox, start=events.t[0]
@@ -71,7 +72,7 @@ class APAN(MDGNN):
             memory=memory,
             message=message,
             updater=MailboxAttention(message.dim, memory_dim, heads, dropout),
-            embedding=IdentityEmbedding(memory_dim, time),
+            embedding=TimeProjection(memory_dim, unit),
             neighbours=neighbours,
             deliver_to="neighbours",
             embed=embed,

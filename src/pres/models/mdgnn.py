@@ -224,8 +224,8 @@ class MDGNN(nn.Module):
         memory = states.memory
         if self.node_projection is not None:
             memory = memory + self.node_projection(self._static(states.nodes).to(memory.dtype))
-        since_update = view.t - states.last_update[view.roots]
-        embedding: Tensor = self.embedding(memory, view.roots, since_update, view.hops)
+        since_event = view.t - self.memory.last_event[states.nodes[view.roots]]
+        embedding: Tensor = self.embedding(memory, view.roots, since_event, view.hops)
         return embedding
 
     def _static(self, nodes: Tensor) -> Tensor:

@@ -25,32 +25,23 @@ class Hop:
 
 
 class IdentityEmbedding(nn.Module):
-    """``h = s``, or ``h = s + W Φ(Δt)`` with a time encoding: the memory and how old it is.
-
-    Args:
-        memory_dim: Size of a memory and of an embedding.
-        time: Encoding of the time since the node's last update; None leaves the memory as it is.
-    """
+    """``h = s``: the memory as it is, whenever it is asked for."""
 
     hops = 0
 
-    def __init__(self, memory_dim: int, time: TimeEncoding | None = None) -> None:
+    def __init__(self, memory_dim: int) -> None:
         super().__init__()
-        self.dim, self.time = memory_dim, time
-        self.age = None if time is None else nn.Linear(time.dim, memory_dim)
+        self.dim = memory_dim
 
-    def forward(self, memory: Tensor, roots: Tensor, since_update: Tensor, hops: Sequence[Hop]) -> Tensor:
+    def forward(self, memory: Tensor, roots: Tensor, since_event: Tensor, hops: Sequence[Hop]) -> Tensor:
         """Return embeddings `[r, dim]` of memories `[u, dim]`; roots `[r]` are positions among them."""
-        if self.time is None or self.age is None:
-            return rows(memory, roots)
-        aged: Tensor = rows(memory, roots) + self.age(self.time(since_update))
-        return aged
+        return rows(memory, roots)
 
 
 class TimeProjection(nn.Module):
     """``h = (1 + Δt w) ∘ s``: the memory carried on to the query's time, as in JODIE.
 
-    ``Δt`` is the time since the node's last update in units of ``unit``, as ``log(1 + Δt)``: gaps span many
+    ``Δt`` is the time since the node's last event in units of ``unit``, as ``log(1 + Δt)``: gaps span many
     orders of magnitude, and a few huge ones would otherwise blow the embedding up.
     """
 
@@ -61,9 +52,9 @@ class TimeProjection(nn.Module):
         self.dim, self.unit = memory_dim, unit
         self.weight = nn.Parameter(torch.randn(memory_dim) / memory_dim**0.5)
 
-    def forward(self, memory: Tensor, roots: Tensor, since_update: Tensor, hops: Sequence[Hop]) -> Tensor:
+    def forward(self, memory: Tensor, roots: Tensor, since_event: Tensor, hops: Sequence[Hop]) -> Tensor:
         """Return embeddings `[r, dim]` of memories `[u, dim]`; roots `[r]` are positions among them."""
-        elapsed = (since_update / self.unit).clamp(min=0).log1p().to(memory.dtype)
+        elapsed = (since_event / self.unit).clamp(min=0).log1p().to(memory.dtype)
         return rows(memory, roots) * (1 + elapsed.unsqueeze(1) * self.weight)
 
 
@@ -102,7 +93,7 @@ class TemporalAttention(nn.Module):
             _AttentionLayer(size, features.dim, time.dim, dim, heads, dropout) for size in sizes
         )
 
-    def forward(self, memory: Tensor, roots: Tensor, since_update: Tensor, hops: Sequence[Hop]) -> Tensor:
+    def forward(self, memory: Tensor, roots: Tensor, since_event: Tensor, hops: Sequence[Hop]) -> Tensor:
         """Return embeddings `[r, dim]` of memories `[u, dim]` at roots `[r]` and their neighbours.
 
         ``hops[0]`` holds the neighbours of the roots, ``hops[1]`` those of each slot of ``hops[0]``, …

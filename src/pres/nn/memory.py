@@ -37,7 +37,7 @@ class Mail:
 
 
 class Memory(nn.Module):
-    """State of every node: its memory, when that was last updated, and its mailbox.
+    """State of every node: its memory, when that was last updated, its mailbox and its last event's time.
 
     Args:
         num_nodes: Number of nodes.
@@ -61,6 +61,7 @@ class Memory(nn.Module):
         self.register_buffer("mail_t", start.repeat(num_nodes, slots))
         self.register_buffer("mails_received", torch.zeros(num_nodes, dtype=torch.int64))
         self.register_buffer("count", torch.zeros(num_nodes, dtype=torch.int64))
+        self.register_buffer("last_event", start.repeat(num_nodes))
         self.start: Tensor
         self.position: Tensor  # events of the stream taken in so far
         self.memory: Tensor
@@ -70,10 +71,11 @@ class Memory(nn.Module):
         self.mail_t: Tensor
         self.mails_received: Tensor
         self.count: Tensor
+        self.last_event: Tensor  # when the node itself last had an event; mail of a neighbour's is none
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Follow `to` and its kin, but never round a time: `float()` on float64 seconds would."""
-        times = {name: getattr(self, name) for name in ("start", "last_update", "mail_t")}
+        times = {name: getattr(self, name) for name in ("start", "last_update", "mail_t", "last_event")}
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         for name, before in times.items():
             setattr(self, name, before.to(self.memory.device))
@@ -92,6 +94,7 @@ class Memory(nn.Module):
             zeroed.zero_()
         self.last_update.fill_(self.start)
         self.mail_t.fill_(self.start)
+        self.last_event.fill_(self.start)
 
     def snapshot(self) -> dict[str, Tensor]:
         """Return a copy of the whole state."""
@@ -121,7 +124,10 @@ class Memory(nn.Module):
 
     @torch.no_grad()
     def deliver(self, nodes: Tensor, content: Tensor, event: Tensor, t: Tensor, count: Tensor) -> None:
-        """Put one mail into the mailbox of each of distinct nodes; the oldest makes room."""
+        """Put one mail into the mailbox of each of distinct nodes; the oldest makes room.
+
+        ``count`` is how many events of the node's own this mail stands for.
+        """
         received = self.mails_received[nodes]
         slot = received % self.slots
         self.mail[nodes, slot] = content.detach().to(self.mail.dtype)
@@ -129,6 +135,7 @@ class Memory(nn.Module):
         self.mail_t[nodes, slot] = t
         self.mails_received[nodes] = received + 1
         self.count[nodes] = count
+        self.last_event[nodes] = torch.where(count > 0, t, self.last_event[nodes])
 
 
 def _lowest(dtype: torch.dtype) -> float | int:
