@@ -22,8 +22,8 @@ from pres.sampling.index import Visibility
 class APAN(MDGNN):
     """``s_i ← GRU(attention(s_i, mailbox of i), s_i)``, ``h_i = (1 + log(1 + Δt) w) ∘ s_i``.
 
-    Mail goes to neighbours too. TGL lets the attention see the query's time. Here a node's memory must not depend on who asks for it and
-    when, so the time since its last own event enters the embedding instead.
+    Mail goes to neighbours too. TGL lets the attention see the query's time. Here a node's memory must not
+    depend on who asks for it and when, so the time since its last own event enters the embedding instead.
 
     Args:
         events: The whole stream.
