@@ -4,13 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pres import datasets, models, nn, sampling, training
+    from pres import datasets, models, nn, sampling, smoothing, theory, training
     from pres.datasets import load
     from pres.diagnosis import diagnose
     from pres.errors import Notice, PresError
     from pres.events import EventStream
     from pres.io import read
     from pres.models import APAN, JODIE, TGN
+    from pres.smoothing import PRES
     from pres.training import Run, classify, compare, evaluate, fit, load_run, predict
 
 __version__ = "0.1.0"
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 __all__ = [
     "APAN",
     "JODIE",
+    "PRES",
     "TGN",
     "EventStream",
     "Notice",
@@ -36,6 +38,8 @@ __all__ = [
     "predict",
     "read",
     "sampling",
+    "smoothing",
+    "theory",
     "training",
 ]
 
@@ -44,6 +48,7 @@ __all__ = [
 _HOME = {
     "APAN": "pres.models",
     "JODIE": "pres.models",
+    "PRES": "pres.smoothing",
     "TGN": "pres.models",
     "EventStream": "pres.events",
     "Notice": "pres.errors",

@@ -9,7 +9,7 @@ def memory(slots: int = 1) -> Memory:
 
 def write(state: Memory, node: int, value: float, t: int) -> None:
     at = torch.tensor([node])
-    state.deliver(at, torch.full((1, 5), value), torch.tensor([t]), torch.tensor([t]), torch.tensor([1]))
+    state.deliver(at, torch.full((1, 5), value), torch.tensor([t]), torch.tensor([t]))
 
 
 def test_at_first_there_is_no_mail_and_everything_is_of_the_start() -> None:

@@ -11,7 +11,7 @@ from pres.errors import OptionError
 from pres.models.build import build_model
 from pres.sampling import NegativeSampler
 from pres.training import FitConfig, Trainer
-from pres.training.trainer import arithmetic
+from pres.training.step import arithmetic
 from tests.models.conftest import KINDS
 
 EVENTS = pres.load("synthetic", num_events=1_500)

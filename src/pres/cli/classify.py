@@ -42,7 +42,7 @@ def classify(
 
     from pres.training.classification import classify as run_classification
     from pres.training.opened import open_run
-    from pres.training.trainer import arithmetic
+    from pres.training.step import arithmetic
 
     if out is not None and out.exists():
         raise StorageError(f"{out} exists already. Choose another name, or remove it first.")

@@ -41,7 +41,7 @@ def evaluate(
 
     from pres.training.comparison import STRATEGIES, compare
     from pres.training.opened import open_run
-    from pres.training.trainer import arithmetic
+    from pres.training.step import arithmetic
 
     for name in strategy or ():
         check_choice("--strategy", name, STRATEGIES)  # what cannot be is said before anything is read

@@ -49,7 +49,7 @@ def predict(
     from pres.io.write import beside, check_new, write_table
     from pres.training.opened import open_run
     from pres.training.prediction import predict_pairs
-    from pres.training.trainer import arithmetic
+    from pres.training.step import arithmetic
 
     target = beside(pairs, "scores") if out is None else out
     check_new(target)

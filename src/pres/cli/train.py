@@ -60,6 +60,27 @@ def train(
         Literal["none", "cosine"] | None,
         typer.Option(help="How the learning rate falls over the epochs.  \\[default: cosine]"),
     ] = None,
+    lr_rule: Annotated[
+        Literal["fixed", "sqrt"] | None,
+        typer.Option(help="sqrt: the rate grows with the root of the events per step.  \\[default: fixed]"),
+    ] = None,
+    pres: Annotated[
+        bool, typer.Option("--pres", help="Smooth memory: predict, correct, keep coherent.")
+    ] = False,
+    pres_option: Annotated[
+        list[str] | None, typer.Option(help="An option of PRES, as beta=0.2; repeatable.")
+    ] = None,
+    memory: Annotated[
+        Literal["standard", "exact"] | None,
+        typer.Option(help="exact: a batch's events in their order, not at once.  \\[default: standard]"),
+    ] = None,
+    sweeps: Annotated[
+        int | None, typer.Option(help="Passes over a batch towards exact memory.  \\[default: 1, standard]")
+    ] = None,
+    eval_memory: Annotated[
+        Literal["standard", "trained"] | None,
+        typer.Option(help="How memory moves in validation and test.  \\[default: standard]"),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="The same seed gives the same numbers.  \\[default: 0]")
     ] = None,
@@ -108,12 +129,16 @@ def train(
     from pres.training.trainer import usable_device
 
     settings = {} if config is None else read_config(config)
-    flags = {name: given[name] for name in ("source", "model", *FitConfig.model_fields)}
+    flags = {name: given.get(name) for name in ("source", "model", *FitConfig.model_fields)}
     settings |= {name: value for name, value in flags.items() if value is not None}
     if reading:
         settings["reading"] = settings.get("reading", {}) | reading
     if option:
-        settings["model_options"] = settings.get("model_options", {}) | _model_options(option)
+        settings["model_options"] = settings.get("model_options", {}) | named_values(option, "option")
+    if pres or pres_option:
+        settings["smoothing"] = (settings.get("smoothing") or {}) | named_values(
+            pres_option or [], "pres-option"
+        )
     if resume is not None:
         _check_resume(given, reading)
         settings = RunFolder(resume).config() | settings
@@ -169,13 +194,13 @@ def _line(done: EpochResult, num_train: int, epochs: int) -> str:
     )
 
 
-def _model_options(pairs: list[str]) -> dict[str, Any]:
+def named_values(pairs: list[str], flag: str) -> dict[str, Any]:
     """Return ``name=value`` pairs as options; values are numbers, true, false or text."""
     options: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise OptionError(f"--option {pair}: give a name and a value, as memory_dim=64.")
+            raise OptionError(f"--{flag} {pair}: give a name and a value, as name=64.")
         try:
             options[name] = json.loads(text)
         except ValueError:
@@ -188,8 +213,17 @@ def _check_resume(given: dict[str, Any], reading: dict[str, Any]) -> None:
     from pres.training.config import FitConfig
     from pres.training.folder import MAY_CHANGE
 
-    all_of_them = ("source", "model", "option", "config", "out", *FitConfig.model_fields)
+    all_of_them = (
+        "source",
+        "model",
+        "option",
+        "pres",
+        "pres_option",
+        "config",
+        "out",
+        *FitConfig.model_fields,
+    )
     settled = [name for name in all_of_them if name not in MAY_CHANGE]
-    named = [name for name in settled if given[name] not in (None, [])] + list(reading)
+    named = [name for name in settled if given.get(name) not in (None, [], False)] + list(reading)
     if named:
         raise OptionError(f"--resume goes on with the settings of the run; leave out {', '.join(named)}.")

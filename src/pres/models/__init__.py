@@ -2,8 +2,9 @@
 
 from pres.models.apan import APAN
 from pres.models.jodie import JODIE
-from pres.models.mdgnn import MDGNN, States
+from pres.models.mdgnn import MDGNN
 from pres.models.options import time_units
+from pres.models.states import States
 from pres.models.tgn import TGN
 from pres.models.view import View
 

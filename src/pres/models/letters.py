@@ -9,7 +9,6 @@ from torch import Tensor
 
 from pres.events import EventStream
 from pres.sampling import TemporalIndex
-from pres.sampling.index import Visibility
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +27,15 @@ class Letters:
 
 
 def letters_of(
-    batch: EventStream, index: TemporalIndex | None, visibility: Visibility, neighbours: int
+    batch: EventStream,
+    index: TemporalIndex | None = None,
+    cutoffs: Tensor | None = None,
+    neighbours: int = 0,
 ) -> Letters:
-    """Return one letter of each event to each endpoint and, with an index, to the endpoints' neighbours."""
+    """Return one letter of each event to each endpoint and, with an index, to the endpoints' neighbours.
+
+    ``cutoffs`` `[b]` are the first events that those neighbours must not come from.
+    """
     at = torch.arange(len(batch), device=batch.src.device)
     proper = (batch.src != batch.dst).nonzero().squeeze(1)  # a self-loop is one update
     own = torch.cat([batch.src, batch.dst[proper]])
@@ -39,8 +44,8 @@ def letters_of(
     at = torch.cat([at, proper])
     sent = Letters(own, own, partner, at, torch.ones_like(at, dtype=torch.bool))
     order = 2 * at + side
-    if index is not None:
-        found = index.recent(own, index.cutoffs(batch, visibility)[at], neighbours)
+    if index is not None and cutoffs is not None:
+        found = index.recent(own, cutoffs[at], neighbours)
         row = torch.arange(len(own), device=own.device).unsqueeze(1).expand_as(found.nodes)[found.mask]
         passed_on = Letters(found.nodes[found.mask], own[row], partner[row], at[row], ~sent.is_own[row])
         both = ("to", "own", "partner", "at", "is_own")
@@ -51,3 +56,15 @@ def letters_of(
     once = torch.ones_like(key, dtype=torch.bool)
     once[1:] = key[1:] != key[:-1]  # a neighbour by several events gets a letter once
     return sent[by[once]]
+
+
+def one_per_event(letters: Letters, batch_length: int) -> Letters:
+    """Return at most one letter of each event to each recipient, sorted by recipient and then by event.
+
+    As if events came one at a time: of several the last counts, a recipient's own before its neighbours'.
+    """
+    order = torch.argsort(letters.to * batch_length + letters.at, stable=True)  # own ones stay last
+    to, at = letters.to[order], letters.at[order]
+    last = torch.ones_like(to, dtype=torch.bool)
+    last[:-1] = (to[1:] != to[:-1]) | (at[1:] != at[:-1])
+    return letters[order[last]]

@@ -8,7 +8,6 @@ Mail sent by one batch moves the memory in the next (lag one), so the update is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import torch
@@ -17,7 +16,9 @@ from torch import Tensor, nn
 from pres.errors import OptionError, check_choice
 from pres.events import EventStream
 from pres.incidence import distinct
+from pres.models.in_order import InOrder
 from pres.models.letters import Letters, letters_of
+from pres.models.states import Correction, States
 from pres.models.view import View, view_of
 from pres.nn.codes import NodeCodes
 from pres.nn.decoders import LinkDecoder
@@ -30,19 +31,6 @@ from pres.sampling import Neighbours, TemporalIndex
 from pres.sampling.index import Strategy, Visibility, check_slice
 
 Embedding = IdentityEmbedding | TimeProjection | TemporalAttention
-
-
-@dataclass(frozen=True, eq=False)
-class States:
-    """The memory of distinct nodes, before and after their pending mail."""
-
-    nodes: Tensor  # [u], increasing
-    previous: Tensor  # [u, d], as committed
-    memory: Tensor  # [u, d], with the mail taken in; as committed for a node without mail
-    previous_update: Tensor  # [u], the time ``previous`` is of
-    last_update: Tensor  # [u], the time ``memory`` is of
-    pending: Tensor  # [u] bool, whether there was mail
-    count: Tensor  # [u] events of the node in the batch that wrote the mail, c
 
 
 class MDGNN(nn.Module):
@@ -102,6 +90,8 @@ class MDGNN(nn.Module):
         needs_index = embedding.hops > 0 or deliver_to == "neighbours"
         self.index = TemporalIndex(events) if needs_index else None
         self._t = events.t
+        self.correction: Correction | None = None  # of measured memories; pres.fit puts one here if asked to
+        self.in_order = InOrder()
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Follow `to` and its kin: index and times move with the weights, but keep their type."""
@@ -111,6 +101,12 @@ class MDGNN(nn.Module):
             self.index = self.index.to(device)
         self._t = self._t.to(device)
         return self
+
+    def reset(self) -> None:
+        """Forget every event: memory and mail, and what a correction learned from them."""
+        self.memory.reset()
+        if self.correction is not None:
+            self.correction.reset()
 
     def compile_parts(self) -> None:
         """Let `torch.compile` make the parts with arithmetic faster, for batches of any size."""
@@ -208,13 +204,22 @@ class MDGNN(nn.Module):
         single = self.memory.slots == 1
         difference = mail.t - previous_update.unsqueeze(1) if single else newest.unsqueeze(1) - mail.t
         messages = self.message(mail, difference.masked_fill(~mail.mask, 0))
-        updated = self.updater(previous, messages, mail.mask)
+        has_mail = pending.unsqueeze(1)
+        measured = torch.where(has_mail, self.updater(previous, messages, mail.mask), previous)
+        last_update = torch.where(pending, newest, previous_update)
+        kept = measured
+        if self.correction is not None:
+            elapsed, count = last_update - previous_update, mail.count
+            corrected = self.correction(nodes, previous, measured, elapsed, count, mail.partner_count)
+            kept = torch.where(has_mail, corrected, previous)
         return States(
             nodes=nodes,
             previous=previous,
-            memory=torch.where(pending.unsqueeze(1), updated, previous),
+            measured=measured,
+            kept=kept,
+            memory=kept if self.correction is None or self.correction.embedded else measured,
             previous_update=previous_update,
-            last_update=torch.where(pending, newest, previous_update),
+            last_update=last_update,
             pending=pending,
             count=mail.count,
         )
@@ -240,26 +245,32 @@ class MDGNN(nn.Module):
         return self.link(src, rows(h, view.dst)), self.link(src.unsqueeze(1), rows(h, view.negatives))
 
     @torch.no_grad()
-    def absorb(self, batch: EventStream, states: States | None = None) -> None:
+    def absorb(self, batch: EventStream, states: States | None = None, sweeps: int | None = 1) -> None:
         """Write the memory of the batch's nodes, then send the mail of its events.
 
-        ``states`` may hold their memory (among others'); without it they are measured now.
+        Args:
+            batch: The next events of the stream.
+            states: The memory of their nodes (among others'); without it they are measured now.
+            sweeps: 1 lets each node of the batch be updated once, by its last event, as if its others had not
+                been. None applies every event in its order, as if they came one at a time; more than one
+                sweep come near that, see `InOrder`.
         """
         self._check_next(batch, batch.offset)
+        if sweeps != 1:
+            self.in_order.absorb(self, batch, states, sweeps)
+            self.memory.position.fill_(batch.offset + len(batch))
+            return
         neighbourly = self.index if self.deliver_to == "neighbours" else None
-        letters = letters_of(batch, neighbourly, self.visibility, self.neighbours)
+        cutoffs = None if neighbourly is None else neighbourly.cutoffs(batch, self.visibility)
+        letters = letters_of(batch, neighbourly, cutoffs, self.neighbours)
         nodes = distinct(torch.cat([batch.src, batch.dst]))
         if neighbourly is not None and self.memory.slots == 1:
             # New mail takes the place of the old, so that of a neighbour must have moved its memory before.
             nodes, states = distinct(letters.to), None
         if states is None:
             states = self.measure(nodes)
-        place = torch.searchsorted(states.nodes, nodes).clamp_(max=len(states.nodes) - 1)
-        if not torch.equal(states.nodes[place], nodes):
-            raise OptionError(
-                "the states do not hold every node of the batch; leave them out to have them measured."
-            )
-        self.memory.commit(nodes, states.memory[place], states.last_update[place])
+        place = states.places_of(nodes)
+        self.memory.commit(nodes, states.kept[place], states.last_update[place])
         self._send_mail(batch, letters)
         self.memory.position.fill_(batch.offset + len(batch))
 
@@ -273,11 +284,16 @@ class MDGNN(nn.Module):
         own_events = torch.zeros_like(counts).index_add_(0, group, letters.is_own.long())
         last = letters[counts.cumsum(0) - 1]
         needed = last if self.aggregate == "last" else letters
-        features = self.message.features.numeric(batch.offset + needed.at, self.memory.mail.dtype)
         memories = self.memory.memory[needed.own], self.memory.memory[needed.partner]
-        codes = self.codes(needed.own), self.codes(needed.partner)
-        content = torch.cat([*memories, *codes, features], dim=1)
+        content = torch.cat([*memories, self.about(batch, needed)], dim=1)
         if self.aggregate == "mean":
             total = content.new_zeros(len(counts), content.shape[1]).index_add_(0, group, content)
             content = total / counts.unsqueeze(1)
-        self.memory.deliver(recipients, content, batch.offset + last.at, batch.t[last.at], own_events)
+        self.memory.deliver(recipients, content, batch.offset + last.at, batch.t[last.at])
+        partner_events = own_events[torch.searchsorted(recipients, last.partner)]
+        self.memory.tally(recipients, own_events, partner_events, batch.t[last.at])
+
+    def about(self, batch: EventStream, letters: Letters) -> Tensor:
+        """Return what a letter `[m, …]` holds beside the two memories: codes and numeric features."""
+        features = self.message.features.numeric(batch.offset + letters.at, self.memory.mail.dtype)
+        return torch.cat([self.codes(letters.own), self.codes(letters.partner), features], dim=1)

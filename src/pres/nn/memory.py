@@ -24,6 +24,7 @@ class Mail:
     t: Tensor  # [u, slots]
     mask: Tensor  # [u, slots] bool; False: no mail
     count: Tensor  # [u] int64: the node's own events in the batch that last wrote to it, c
+    partner_count: Tensor  # [u] int64: those of the partner in its newest mail, in that batch
 
     @property
     def newest_t(self) -> Tensor:
@@ -61,6 +62,7 @@ class Memory(nn.Module):
         self.register_buffer("mail_t", start.repeat(num_nodes, slots))
         self.register_buffer("mails_received", torch.zeros(num_nodes, dtype=torch.int64))
         self.register_buffer("count", torch.zeros(num_nodes, dtype=torch.int64))
+        self.register_buffer("partner_count", torch.zeros(num_nodes, dtype=torch.int64))
         self.register_buffer("last_event", start.repeat(num_nodes))
         self.start: Tensor
         self.position: Tensor  # events of the stream taken in so far
@@ -71,6 +73,7 @@ class Memory(nn.Module):
         self.mail_t: Tensor
         self.mails_received: Tensor
         self.count: Tensor
+        self.partner_count: Tensor
         self.last_event: Tensor  # when the node itself last had an event; mail of a neighbour's is none
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
@@ -90,6 +93,7 @@ class Memory(nn.Module):
             self.mail_event,
             self.mails_received,
             self.count,
+            self.partner_count,
         ):
             zeroed.zero_()
         self.last_update.fill_(self.start)
@@ -114,6 +118,7 @@ class Memory(nn.Module):
             t=self.mail_t[nodes],
             mask=slot < self.mails_received[nodes].unsqueeze(1),
             count=self.count[nodes],
+            partner_count=self.partner_count[nodes],
         )
 
     @torch.no_grad()
@@ -123,18 +128,31 @@ class Memory(nn.Module):
         self.last_update[nodes] = last_update
 
     @torch.no_grad()
-    def deliver(self, nodes: Tensor, content: Tensor, event: Tensor, t: Tensor, count: Tensor) -> None:
-        """Put one mail into the mailbox of each of distinct nodes; the oldest makes room.
+    def deliver(
+        self, nodes: Tensor, content: Tensor, event: Tensor, t: Tensor, rank: Tensor | None = None
+    ) -> None:
+        """Put mails into the mailboxes of nodes `[m]`; the oldest make room.
 
-        ``count`` is how many events of the node's own this mail stands for.
+        A node may get several, but not more than it has slots; then ``rank`` `[m]` tells which comes after
+        which, counted from 0 at each node.
         """
-        received = self.mails_received[nodes]
+        received = self.mails_received[nodes] + (0 if rank is None else rank)
         slot = received % self.slots
         self.mail[nodes, slot] = content.detach().to(self.mail.dtype)
         self.mail_event[nodes, slot] = event
         self.mail_t[nodes, slot] = t
-        self.mails_received[nodes] = received + 1
-        self.count[nodes] = count
+        if rank is None:
+            self.mails_received[nodes] = received + 1
+        else:
+            self.mails_received.index_add_(0, nodes, torch.ones_like(nodes))
+
+    @torch.no_grad()
+    def tally(self, nodes: Tensor, count: Tensor, partner_count: Tensor, t: Tensor) -> None:
+        """Write how many events of their own a batch held of distinct nodes that got mail, and of a partner.
+
+        ``t`` is the time of the last of them, where there is any.
+        """
+        self.count[nodes], self.partner_count[nodes] = count, partner_count
         self.last_event[nodes] = torch.where(count > 0, t, self.last_event[nodes])
 
 

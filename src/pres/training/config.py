@@ -9,32 +9,12 @@ from typing import Any, Literal, Self
 
 import pydantic
 
-from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError, nearest, one_line
+from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError, one_line
+from pres.settings import Settings
+from pres.smoothing.config import PRES
 
 
-class _Settings(pydantic.BaseModel):
-    """Settings of which an unknown or impossible one is a clear line."""
-
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    @classmethod
-    def of(cls, options: dict[str, Any], what: str = "fit") -> Self:
-        """Return the settings, or one clear line about the first that cannot be."""
-        for name in options:
-            if name not in cls.model_fields:
-                raise OptionError(f"{what} has no option {name!r}.{nearest(name, cls.model_fields)}")
-        try:
-            return cls(**options)
-        except pydantic.ValidationError as error:
-            first = error.errors()[0]
-            if first["type"] == "missing":
-                raise OptionError(f"{what} lacks {first['loc'][0]!r}.") from None
-            if first["type"] == "value_error":
-                raise OptionError(str(first["ctx"]["error"])) from None
-            raise OptionError(f"{first['loc'][0]}={first['input']!r}: {first['msg'].lower()}.") from None
-
-
-class FitConfig(_Settings):
+class FitConfig(Settings):
     """How a model is trained."""
 
     batch_size: int = pydantic.Field(200, ge=1)  # events between two updates of the memory
@@ -42,12 +22,22 @@ class FitConfig(_Settings):
     epochs: int = pydantic.Field(10, ge=1)  # at most
     lr: float = pydantic.Field(1e-3, gt=0, allow_inf_nan=False)
     lr_decay: Literal["none", "cosine"] = "cosine"  # over all epochs, down to 0
+    lr_rule: Literal["fixed", "sqrt"] = "fixed"  # "sqrt": lr times √(events per step / 200)
+    smoothing: PRES | None = None  # mends what large batches do to memory
+    memory: Literal["standard", "exact"] = "standard"  # "exact": as if events came one at a time
+    sweeps: int = pydantic.Field(1, ge=1)  # passes over a batch towards the exact memory; 1: standard
+    eval_memory: Literal["standard", "trained"] = "standard"  # how memory moves in validation and test
     patience: int = pydantic.Field(3, ge=1)  # epochs without a better validation AP before stopping
     seed: int = pydantic.Field(0, ge=0, lt=2**31)  # of negatives, dropout and sampled neighbours
     eval_batch_size: int = pydantic.Field(200, ge=1)  # in validation and test, whatever batch_size is
     device: str | None = None  # cpu, cuda, cuda:1, …; None: where the model is
     precision: Literal["float32", "bfloat16"] = "float32"  # of the matrix products; weights stay float32
     compile: bool = False  # whether torch.compile makes the model's parts faster
+
+    @pydantic.field_validator("smoothing", mode="before")
+    @classmethod
+    def _smoothing_from_a_file(cls, value: object) -> object:
+        return PRES(**value) if isinstance(value, dict) else value
 
     @pydantic.model_validator(mode="after")
     def _weights_move_with_the_memory(self) -> Self:
@@ -56,16 +46,25 @@ class FitConfig(_Settings):
                 f"step_size={self.step_size} exceeds batch_size={self.batch_size}: weights cannot move less "
                 "often than the memory."
             )
+        if self.memory == "exact" and self.sweeps > 1:
+            raise ValueError("memory='exact' needs no sweeps: leave out sweeps, or memory.")
         return self
+
+    @property
+    def events_per_step(self) -> int:
+        """Events between two updates of the weights."""
+        return self.step_size or self.batch_size
 
 
 class TrainConfig(FitConfig):
     """Everything ``pres train`` needs to know; saved with a run, and enough to repeat it."""
 
     source: str  # a file of events, or a dataset's name
-    reading: dict[str, Any] = {}  # how to read it: options of pres.read or pres.load
+    reading: dict[str, Any] = pydantic.Field(
+        default_factory=dict
+    )  # how to read it: options of pres.read or pres.load
     model: Literal["tgn", "jodie", "apan"] = "tgn"
-    model_options: dict[str, Any] = {}  # arguments of the model
+    model_options: dict[str, Any] = pydantic.Field(default_factory=dict)  # arguments of the model
 
     @property
     def fit_options(self) -> dict[str, Any]:

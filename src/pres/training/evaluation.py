@@ -36,10 +36,15 @@ class Scorer(Protocol):
 
 
 class ModelScorer:
-    """A model as a scorer; it is in evaluation mode while it works."""
+    """A model as a scorer; it is in evaluation mode while it works.
 
-    def __init__(self, model: MDGNN) -> None:
-        self.model = model
+    Args:
+        model: The model.
+        sweeps: How its memory moves inside a batch, see `MDGNN.absorb`.
+    """
+
+    def __init__(self, model: MDGNN, sweeps: int | None = 1) -> None:
+        self.model, self.sweeps = model, sweeps
         self._scored: tuple[EventStream, States] | None = None
 
     def score(self, batch: EventStream, negatives: Tensor) -> tuple[Tensor, Tensor]:
@@ -60,7 +65,7 @@ class ModelScorer:
         states = self._scored[1] if self._scored is not None and self._scored[0] is batch else None
         self._scored = None
         with _evaluating(self.model):
-            self.model.absorb(batch, states)
+            self.model.absorb(batch, states, self.sweeps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +118,7 @@ def link_scores(
     batch_size: int = 200,
     negatives: int = 1,
     seed: int = 0,
+    sweeps: int | None = 1,
     on_batch: Callable[[EventStream], None] | None = None,
 ) -> LinkScores:
     """Return the scores of a part of a stream, which the scorer takes in on the way.
@@ -127,6 +133,7 @@ def link_scores(
         batch_size: Events per batch, whatever the training batch was.
         negatives: Negatives per event.
         seed: The same seed gives the same negatives.
+        sweeps: How a model's memory moves inside a batch, see `MDGNN.absorb`.
         on_batch: Called after every batch, for instance to show progress.
     """
     if len(part) == 0:
@@ -134,7 +141,7 @@ def link_scores(
     check_negatives(negatives)
     if isinstance(scorer, MDGNN):
         _check_position(scorer, part)
-        scorer = ModelScorer(scorer)
+        scorer = ModelScorer(scorer, sweeps)
     positive, negative = torch.empty(len(part)), torch.empty(len(part), negatives)
     fallback, sizes = torch.empty(len(part), negatives, dtype=torch.bool), []
     for batch in TemporalBatches(part, batch_size):
@@ -168,6 +175,7 @@ def evaluate(
     batch_size: int = 200,
     negatives: int = 1,
     seed: int = 0,
+    sweeps: int | None = 1,
 ) -> LinkMetrics:
     """Return the metrics of ``model`` on a part of its stream, which its memory takes in on the way.
 
@@ -181,8 +189,11 @@ def evaluate(
         batch_size: Events per batch, whatever the training batch was.
         negatives: Negatives per event.
         seed: The same seed gives the same negatives.
+        sweeps: How a model's memory moves inside a batch, see `MDGNN.absorb`.
     """
-    return link_scores(model, part, sampler, batch_size=batch_size, negatives=negatives, seed=seed).metrics
+    return link_scores(
+        model, part, sampler, batch_size=batch_size, negatives=negatives, seed=seed, sweeps=sweeps
+    ).metrics
 
 
 def check_negatives(count: int) -> None:

@@ -180,4 +180,5 @@ def load_run(folder: str | Path) -> Run:
 def _row(epoch: EpochResult) -> dict[str, float]:
     """Return one epoch as a row of the table of metrics."""
     val = {f"val_{name}": value for name, value in dataclasses.asdict(epoch.val).items()}
-    return {"epoch": epoch.epoch, "loss": epoch.loss, "seconds": epoch.seconds} | val
+    memory = {f"memory_{name}": value for name, value in epoch.memory.items()}
+    return {"epoch": epoch.epoch, "loss": epoch.loss, "seconds": epoch.seconds} | val | memory

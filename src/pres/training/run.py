@@ -9,6 +9,7 @@ from typing import Any
 
 from pres.models import MDGNN
 from pres.training.metrics import LinkMetrics
+from pres.training.smoothing import saved_filter
 from pres.training.state import EpochResult, Tensors, TrainingState
 from pres.training.trainer import load_into
 
@@ -88,6 +89,7 @@ class Run:
 
     def restore(self, model: MDGNN) -> None:
         """Give ``model`` the run's best weights, and memory and mail as they were after validation."""
+        model.correction = saved_filter(model, self.config["smoothing"], self.state)
         load_into(model, self.state)
 
     def __repr__(self) -> str:

@@ -22,12 +22,18 @@ Tensors = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class EpochResult:
-    """One epoch: its mean training loss, its validation, its time without evaluation."""
+    """One epoch: its mean training loss, its validation, its time without evaluation, and its memory.
+
+    Of the memory it tells how far updates move it (``movement``) and, with smoothing, the mean ``coherence``,
+    the ``gain``, the length of what predictions add (``delta``) and the share of nodes with trackers
+    (``tracked``).
+    """
 
     epoch: int
     loss: float
     val: LinkMetrics
     seconds: float
+    memory: dict[str, float]
 
     @classmethod
     def of(cls, saved: dict[str, Any]) -> EpochResult:
@@ -44,7 +50,7 @@ class TrainingState:
     random: Tensors  # the generators of dropout
     epoch: int  # of the next batch, counted from 1
     batch: int  # the next one of that epoch, counted from 0
-    loss: float  # summed over the events of the epoch so far
+    sums: dict[str, float]  # of the loss and of what memory did, over the events of the epoch so far
     seconds: float  # spent on the epoch so far
     history: tuple[EpochResult, ...]  # of the finished epochs
 
@@ -55,7 +61,7 @@ class TrainingState:
             for part in ("model", "optimiser", "random")
             for name, value in getattr(self, part).items()
         }
-        numbers = {name: getattr(self, name) for name in ("epoch", "batch", "loss", "seconds")}
+        numbers = {name: getattr(self, name) for name in ("epoch", "batch", "sums", "seconds")}
         progress = numbers | {"history": [dataclasses.asdict(done) for done in self.history]}
         return save_tensors(Path(path), tensors, progress)
 

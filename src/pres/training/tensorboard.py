@@ -37,6 +37,8 @@ def _writing(folder: Path) -> Iterator[Write]:
             writer.add_scalar("train/seconds", epoch.seconds, epoch.epoch)
             for name, value in dataclasses.asdict(epoch.val).items():
                 writer.add_scalar(f"val/{name}", value, epoch.epoch)
+            for name, value in epoch.memory.items():
+                writer.add_scalar(f"memory/{name}", value, epoch.epoch)
             writer.flush()
 
         yield write

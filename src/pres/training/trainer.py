@@ -7,18 +7,21 @@ import time
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
-from torch.nn.functional import softplus
 
-from pres.errors import DivergedError, OptionError, one_line
+from pres.errors import OptionError, one_line
 from pres.events import EventStream
 from pres.models import MDGNN
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.counter_random import derived
+from pres.smoothing import Filter
 from pres.training.config import FitConfig
 from pres.training.evaluation import evaluate
 from pres.training.metrics import LinkMetrics
+from pres.training.smoothing import new_filter
 from pres.training.state import EpochResult, Tensors, TrainingState, state_of
+from pres.training.step import arithmetic, train_on_batch
+
+USUAL_STEP = 200  # events per optimiser step that a learning rate is meant for
 
 
 class Trainer:
@@ -44,13 +47,21 @@ class Trainer:
             )
         self.batches = TemporalBatches(self.split.train, config.batch_size)
         self.sampler = NegativeSampler(events)
+        model.correction = new_filter(model, config.smoothing, events)
+        self.sweeps = None if config.memory == "exact" else config.sweeps
         self.optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=config.lr)
-        self.epoch, self.batch, self.loss, self.seconds = 1, 0, 0.0, 0.0
+        self.epoch, self.batch, self.seconds = 1, 0, 0.0
+        self.sums: dict[str, float] = {}  # over the events of the epoch so far
         self.history: list[EpochResult] = []
         self.between_batches = True  # False while a batch or an evaluation is half done
         torch.manual_seed(config.seed)
         if config.compile:
             model.compile_parts()
+
+    @property
+    def loss(self) -> float:
+        """The loss, summed over the events of the epoch so far."""
+        return self.sums.get("loss", 0.0)
 
     @property
     def finished(self) -> bool:
@@ -74,9 +85,12 @@ class Trainer:
             on_batch()
         self.between_batches = False
         val = self.evaluate(self.split.val)
-        result = EpochResult(self.epoch, self.loss / len(self.split.train), val, self.seconds)
+        means = {name: value / len(self.split.train) for name, value in self.sums.items()}
+        if isinstance(self.model.correction, Filter):
+            means["tracked"] = self.model.correction.trackers.tracked_share()
+        result = EpochResult(self.epoch, means.pop("loss"), val, self.seconds, means)
         self.history.append(result)
-        self.epoch, self.batch, self.loss, self.seconds = self.epoch + 1, 0, 0.0, 0.0
+        self.epoch, self.batch, self.seconds, self.sums = self.epoch + 1, 0, 0.0, {}
         return result
 
     def train_next_batch(self) -> None:
@@ -84,32 +98,47 @@ class Trainer:
         start = time.perf_counter()
         self.between_batches = False
         if self.batch == 0:
-            self.model.memory.reset()
+            self.model.reset()
         self.model.train()
         batch = self.batches[self.batch]
         for group in self.optimiser.param_groups:
             group["lr"] = self.learning_rate()
         seed = derived(self.config.seed, self.epoch)
         negatives = self.sampler.sample(batch, seed=seed).nodes
-        step_size, precision = self.config.step_size, self.config.precision
-        loss = train_on_batch(self.model, batch, negatives, self.optimiser, step_size, precision, seed)
-        self.loss += len(batch) * loss
+        means = train_on_batch(
+            self.model,
+            batch,
+            negatives,
+            self.optimiser,
+            step_size=self.config.step_size,
+            precision=self.config.precision,
+            smoothing=self.config.smoothing,
+            sweeps=self.sweeps,
+            seed=seed,
+        )
+        for name, value in means.items():
+            self.sums[name] = self.sums.get(name, 0.0) + len(batch) * value
         self.batch += 1
         self.seconds += time.perf_counter() - start
         self.between_batches = True
 
     def learning_rate(self) -> float:
         """Return the step size of the next batch."""
-        if self.config.lr_decay == "none":
-            return self.config.lr
-        done = (self.epoch - 1 + self.batch / len(self.batches)) / self.config.epochs
-        return self.config.lr * 0.5 * (1 + math.cos(math.pi * done))
+        config = self.config
+        lr = config.lr
+        if config.lr_rule == "sqrt" or (config.smoothing is not None and config.smoothing.lr_rule == "sqrt"):
+            lr *= math.sqrt(config.events_per_step / USUAL_STEP)
+        if config.lr_decay == "none":
+            return lr
+        done = (self.epoch - 1 + self.batch / len(self.batches)) / config.epochs
+        return lr * 0.5 * (1 + math.cos(math.pi * done))
 
     def evaluate(self, part: EventStream) -> LinkMetrics:
         """Return the metrics on a part that follows what the memory has taken in."""
         size, seed = self.config.eval_batch_size, self.config.seed
+        sweeps = self.sweeps if self.config.eval_memory == "trained" else 1
         with arithmetic(self.device, self.config.precision):
-            return evaluate(self.model, part, self.sampler, batch_size=size, seed=seed)
+            return evaluate(self.model, part, self.sampler, batch_size=size, seed=seed, sweeps=sweeps)
 
     def state(self) -> TrainingState:
         """Return a copy of everything that training goes on from."""
@@ -123,7 +152,7 @@ class Trainer:
             random=_random_state(self.device),
             epoch=self.epoch,
             batch=self.batch,
-            loss=self.loss,
+            sums=dict(self.sums),
             seconds=self.seconds,
             history=tuple(self.history),
         )
@@ -146,58 +175,8 @@ class Trainer:
             saved["state"].setdefault(int(i), {})[moment] = value
         self.optimiser.load_state_dict(saved)
         _set_random_state(state.random, self.device)
-        self.epoch, self.batch, self.loss = state.epoch, state.batch, state.loss
+        self.epoch, self.batch, self.sums = state.epoch, state.batch, dict(state.sums)
         self.seconds, self.history = state.seconds, list(state.history)
-
-
-def train_on_batch(
-    model: MDGNN,
-    batch: EventStream,
-    negatives: Tensor,
-    optimiser: torch.optim.Optimizer,
-    step_size: int | None = None,
-    precision: str = "float32",
-    seed: int = 0,
-) -> float:
-    """Take one or more optimiser steps on a temporal batch, absorb it, and return its mean loss.
-
-    With a ``step_size`` below the batch's, every step measures memory anew from the same mail; the batch
-    is absorbed once, with the weights of that moment. ``seed`` is that of ``"uniform"`` neighbours.
-    """
-    steps = list(TemporalBatches(batch, step_size or len(batch)))
-    total, states = 0.0, None
-    for step in steps:
-        own = negatives[step.offset - batch.offset :][: len(step)]
-        view = model.look(step, own, batch.offset, seed)
-        with arithmetic(negatives.device, precision):
-            states = model.measure(view.nodes)
-            positive, negative = model.score(view, states)
-        loss = softplus(-positive).mean() + softplus(negative).mean()
-        optimiser.zero_grad()
-        torch.autograd.backward(loss)
-        _check_finite(loss, optimiser, batch)
-        optimiser.step()
-        total += len(step) * loss.item()
-    with arithmetic(negatives.device, precision):
-        model.absorb(batch, states if len(steps) == 1 else None)
-    return total / len(batch)
-
-
-def _check_finite(loss: Tensor, optimiser: torch.optim.Optimizer, batch: EventStream) -> None:
-    """Raise before a step that would spoil the weights."""
-    parameters = (p for group in optimiser.param_groups for p in group["params"] if p.grad is not None)
-    norm = torch.nn.utils.get_total_norm([p.grad for p in parameters])
-    if not bool((loss.detach() + norm).isfinite()):
-        what = f"the loss became {loss.item()}" if not bool(loss.isfinite()) else "a gradient became infinite"
-        raise DivergedError(
-            f"{what} in the batch of events {batch.offset:,} to {batch.offset + len(batch) - 1:,}. "
-            "The model keeps the weights it had. Try a smaller lr."
-        )
-
-
-def arithmetic(device: torch.device, precision: str) -> torch.autocast:
-    """Return the context in which matrix products are made in ``precision``."""
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16")
 
 
 def load_into(model: MDGNN, state: Tensors) -> None:

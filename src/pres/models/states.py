@@ -1,0 +1,57 @@
+"""The memory of some nodes around their pending mail, and what may correct it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from pres.errors import OptionError
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """The memory of distinct nodes, before and after their pending mail."""
+
+    nodes: Tensor  # [u], increasing
+    previous: Tensor  # [u, d], as committed
+    measured: Tensor  # [u, d], with the mail taken in; as committed for a node without mail
+    kept: Tensor  # [u, d], what is committed next: as measured, or corrected
+    memory: Tensor  # [u, d], what embeddings see: as kept, unless a correction keeps itself from them
+    previous_update: Tensor  # [u], the time ``previous`` is of
+    last_update: Tensor  # [u], the time ``memory`` is of
+    pending: Tensor  # [u] bool, whether there was mail
+    count: Tensor  # [u] events of the node in the batch that wrote the mail, c
+
+    def places_of(self, nodes: Tensor) -> Tensor:
+        """Return where distinct nodes are among those at hand, or raise if one is not."""
+        place = torch.searchsorted(self.nodes, nodes).clamp_(max=len(self.nodes) - 1)
+        if not torch.equal(self.nodes[place], nodes):
+            raise OptionError(
+                "the states do not hold every node of the batch; leave them out to have them measured."
+            )
+        return place
+
+
+class Correction(Protocol):
+    """Anything that corrects measured memories: see `pres.smoothing.Filter`, which is one."""
+
+    embedded: bool  # whether embeddings see the corrected memory, or the measured one
+
+    def reset(self) -> None:
+        """Forget what was learned from events."""
+        ...
+
+    def __call__(
+        self,
+        nodes: Tensor,
+        previous: Tensor,
+        measured: Tensor,
+        elapsed: Tensor,
+        count: Tensor,
+        partner_count: Tensor,
+    ) -> Tensor:
+        """Return the corrected memory `[u, d]` of nodes that had mail; of others it is not used."""
+        ...

@@ -1,0 +1,40 @@
+"""Settings that are strict: an unknown or impossible one is a clear line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import pydantic
+
+from pres.errors import OptionError, nearest
+
+
+class Settings(pydantic.BaseModel):
+    """Named values, checked when they are given and unchangeable afterwards."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @classmethod
+    def of(cls, options: dict[str, Any], what: str = "fit") -> Self:
+        """Return the settings, or one clear line about the first that cannot be."""
+        with cls.checking(options, what):
+            return cls(**options)
+
+    @classmethod
+    @contextmanager
+    def checking(cls, options: dict[str, Any], what: str) -> Iterator[None]:
+        """Raise one clear line about the first option of ``what`` that is unknown, missing or impossible."""
+        for name in options:
+            if name not in cls.model_fields:
+                raise OptionError(f"{what} has no option {name!r}.{nearest(name, cls.model_fields)}")
+        try:
+            yield
+        except pydantic.ValidationError as error:
+            first = error.errors()[0]
+            if first["type"] == "missing":
+                raise OptionError(f"{what} lacks {first['loc'][0]!r}.") from None
+            if first["type"] == "value_error":
+                raise OptionError(str(first["ctx"]["error"])) from None
+            raise OptionError(f"{first['loc'][0]}={first['input']!r}: {first['msg'].lower()}.") from None

@@ -1,0 +1,34 @@
+"""The coherence objective (Eq. 10), and how far memory moves."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def coherence_loss(previous: Tensor, memory: Tensor, updated: Tensor, per_node: bool = True) -> Tensor:
+    """Return ``1 - coherence`` of memories `[u, d]` before and after an update, with the gradient of the new.
+
+    Per node it is the mean cosine over the nodes that were ``updated`` `[u]` and had a memory before;
+    otherwise one inner product of all of them, as one long vector. Without any such node it is 0. A memory
+    that never moves has the least loss: look at `movement` too.
+    """
+    previous = previous.detach()
+    counted = updated & (previous != 0).any(dim=1)
+    weight = counted.to(memory.dtype)
+    if per_node:
+        cosine = torch.cosine_similarity(previous, memory, dim=1)
+        return (weight * (1 - cosine)).sum() / weight.sum().clamp(min=1)
+    old, new = (weight.unsqueeze(1) * value for value in (previous, memory))
+    cosine = torch.cosine_similarity(old.flatten(), new.flatten(), dim=0)
+    return torch.where(counted.any(), 1 - cosine, torch.zeros_like(cosine))
+
+
+@torch.no_grad()
+def movement(previous: Tensor, memory: Tensor, updated: Tensor) -> Tensor:
+    """Return how far an update moves memories `[u, d]`: the mean distance over the mean size after it."""
+    weight = updated.to(memory.dtype)
+    moved = (weight * (memory - previous).norm(dim=1)).sum()
+    size = (weight * memory.norm(dim=1)).sum()
+    share: Tensor = moved / size.clamp(min=torch.finfo(size.dtype).tiny)
+    return share

@@ -1,0 +1,135 @@
+"""The filter of PRES: predict each memory from its past transitions, correct it by the measurement."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from pres.smoothing.config import PRES
+from pres.smoothing.gain import Evidence, FixedGain, LearnedGain, PendingGain
+from pres.smoothing.trackers import Trackers, Transitions
+
+EVENT, NEGATIVE = 0, 1  # the components of the mixture
+
+
+class Filter(nn.Module):
+    """``ŝ = s + Δ δ̂`` (Eq. 6) and ``s̄ = γ s' + (1 - γ) ŝ`` (Eq. 7), for any memory of any model.
+
+    ``Δ`` is the time difference for rates and the paper's own readings of δ, and 1 for steps; under a pending
+    gain a step counts as often as the batch had events of the node. A node of which no transition was seen
+    keeps its measurement.
+
+    Args:
+        config: The settings.
+        num_nodes: Number of nodes.
+        dim: Size of a memory.
+        unit: What time differences are divided by: the mean gap between two events of a node.
+        anchors: The nodes `[a]` with trackers of their own; None for all.
+    """
+
+    def __init__(
+        self, config: PRES, num_nodes: int, dim: int, unit: float = 1.0, anchors: Tensor | None = None
+    ) -> None:
+        super().__init__()
+        self.config, self.embedded = config, config.embed == "corrected"
+        self.register_buffer("unit", torch.tensor(unit, dtype=torch.float64))
+        self.unit: Tensor
+        self.trackers = Trackers(num_nodes, dim, config.components, config.mixture == "learned", anchors)
+        self.gain: FixedGain | LearnedGain | PendingGain
+        if config.gain == "fixed":
+            self.gain = FixedGain(config.gamma)
+        elif config.gain == "learned":
+            self.gain = LearnedGain(config.gamma, dim if config.per_dimension else None)
+        else:
+            self.gain = PendingGain(config.per_dimension)
+        self._latest: tuple[Tensor, Tensor] | None = None
+
+    def reset(self) -> None:
+        """Forget every transition, as before the first event."""
+        self.trackers.reset()
+
+    def forward(
+        self,
+        nodes: Tensor,
+        previous: Tensor,
+        measured: Tensor,
+        elapsed: Tensor,
+        count: Tensor,
+        partner_count: Tensor | None = None,
+    ) -> Tensor:
+        """Return the corrected memory `[u, d]` of nodes `[u]`.
+
+        Args:
+            nodes: Which nodes, with news each.
+            previous: Their memory before `[u, d]`.
+            measured: Their memory as the model updated it `[u, d]`.
+            elapsed: The time between the two `[u]`, in the stream's unit.
+            count: Events of each node in the batch that the update comes from `[u]`.
+            partner_count: And of the partner in its last one; None for 1 each.
+        """
+        seen = self.trackers.transitions(nodes)
+        step = self._span(elapsed, count) * seen.mean.to(measured.dtype)
+        gain = self._gain(nodes, seen, elapsed, count, partner_count).to(measured.dtype)
+        self._latest = gain.detach(), step.detach()
+        corrected = gain * measured + (1 - gain) * (previous + step)
+        return torch.where(seen.known.unsqueeze(1), corrected, measured)
+
+    def latest(self) -> dict[str, Tensor]:
+        """Return the mean γ of the latest correction, and the mean length of what its predictions added."""
+        if self._latest is None:
+            return {}
+        gain, step = self._latest
+        return {"gain": gain.mean(), "delta": step.norm(dim=1).mean()}
+
+    @torch.no_grad()
+    def observe(
+        self,
+        nodes: Tensor,
+        previous: Tensor,
+        measured: Tensor,
+        corrected: Tensor,
+        elapsed: Tensor,
+        count: Tensor,
+        component: int = EVENT,
+    ) -> None:
+        """Take in the transitions of nodes `[u]`: arguments as of the correction, and what it returned.
+
+        ``component`` says whether the nodes had an event (0) or were drawn as negatives (1); with a mixture
+        of one component only events count.
+        """
+        if component >= self.config.components:
+            return
+        end = corrected if self.config.observed == "corrected" else measured
+        span = self._span(elapsed, count)
+        if self.config.delta == "innovation":
+            delta = end - (previous + span * self.trackers.transitions(nodes).mean)
+        elif self.config.delta == "residual":
+            delta = end - measured
+        elif self.config.delta == "step" and self.config.observed == "measured":
+            delta = end - previous  # a measurement is one update, whatever its batch held
+        else:
+            delta = (end - previous) / span
+        self.trackers.observe(nodes, delta, component)
+
+    def _span(self, elapsed: Tensor, count: Tensor) -> Tensor:
+        """Return how many times `[u, 1]` a prediction adds δ̂."""
+        if self.config.delta == "step":
+            times = count.clamp(min=1) if self.config.gain == "pending" else torch.ones_like(count)
+            return times.unsqueeze(1).to(self.trackers.total.dtype)
+        gap = (elapsed / self.unit).clamp(self.config.shortest_gap, self.config.longest_gap)
+        return gap.unsqueeze(1).to(self.trackers.total.dtype)
+
+    def _gain(
+        self,
+        nodes: Tensor,
+        seen: Transitions,
+        elapsed: Tensor,
+        count: Tensor,
+        partner_count: Tensor | None,
+    ) -> Tensor:
+        variance = seen.mean.new_zeros(())
+        if self.gain.needs_variance:
+            variance = self._span(elapsed, count).square() * self.trackers.variance(nodes)
+        partner = torch.ones_like(count) if partner_count is None else partner_count
+        gain: Tensor = self.gain(Evidence(count, partner, seen.observations, variance))
+        return gain

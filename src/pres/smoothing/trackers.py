@@ -1,0 +1,104 @@
+"""Trackers: the mean and variance of the transitions of each node, from three running sums (Eq. 8)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class Transitions(NamedTuple):
+    """What trackers know of some nodes."""
+
+    mean: Tensor  # [u, d]; 0 where nothing was observed
+    observations: Tensor  # [u]
+
+    @property
+    def known(self) -> Tensor:
+        """Whether anything was observed of each node `[u]`."""
+        return self.observations > 0
+
+
+class Trackers(nn.Module):
+    """``n``, ``ξ = Σδ`` and ``ψ = Σδ²`` for every node and component.
+
+    With anchors only those have trackers of their own; all other nodes share the last row. A node beyond
+    those known (``num_nodes``) has the last row too; without anchors nobody writes there.
+
+    Args:
+        num_nodes: Number of nodes.
+        dim: Size of a memory.
+        components: Components of the mixture.
+        learned_weights: Whether the components' weights are learned, for all nodes; otherwise they are the
+            shares of the observations, which is the same as one tracker for all of them.
+        anchors: The nodes `[a]` with trackers of their own, distinct; None for all.
+    """
+
+    def __init__(
+        self,
+        num_nodes: int,
+        dim: int,
+        components: int,
+        learned_weights: bool = False,
+        anchors: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        rows = (num_nodes if anchors is None else len(anchors)) + 1
+        self.components = components
+        self.register_buffer("anchors", None if anchors is None else torch.sort(anchors).values)
+        self.register_buffer("n", torch.zeros(rows * components))
+        self.register_buffer("total", torch.zeros(rows * components, dim))
+        self.register_buffer("squares", torch.zeros(rows * components, dim))
+        self.anchors: Tensor | None
+        self.n: Tensor
+        self.total: Tensor
+        self.squares: Tensor
+        learned = learned_weights and components > 1
+        self.weight = nn.Parameter(torch.zeros(components)) if learned else None
+
+    def reset(self) -> None:
+        """Forget every transition."""
+        for buffer in (self.n, self.total, self.squares):
+            buffer.zero_()
+
+    @torch.no_grad()
+    def observe(self, nodes: Tensor, delta: Tensor, component: int) -> None:
+        """Take in one transition `[u, d]` of each of the nodes `[u]`, which may repeat."""
+        rows = self._rows(nodes) * self.components + component
+        delta = delta.detach().to(self.total.dtype)
+        self.n.index_add_(0, rows, torch.ones_like(rows, dtype=self.n.dtype))
+        self.total.index_add_(0, rows, delta)
+        self.squares.index_add_(0, rows, delta.square())
+
+    def transitions(self, nodes: Tensor) -> Transitions:
+        """Return the mean transition of each of the nodes `[u]`, by the mixture's weights."""
+        n, total = self._of(nodes, self.n), self._of(nodes, self.total)
+        observations = n.sum(1)
+        if self.weight is None:
+            return Transitions(total.sum(1) / observations.clamp(min=1).unsqueeze(1), observations)
+        share = self.weight.softmax(0) * (n > 0)  # a component that was never observed says nothing
+        share = share / share.sum(1, keepdim=True).clamp(min=torch.finfo(share.dtype).tiny)
+        means = total / n.clamp(min=1).unsqueeze(2)
+        return Transitions((share.unsqueeze(2) * means).sum(1), observations)
+
+    def variance(self, nodes: Tensor) -> Tensor:
+        """Return the variance `[u, d]` of the transitions of each of the nodes, all components together."""
+        n = self._of(nodes, self.n).sum(1).clamp(min=1).unsqueeze(1)
+        mean = self._of(nodes, self.total).sum(1) / n
+        return (self._of(nodes, self.squares).sum(1) / n - mean.square()).clamp(min=0)
+
+    def tracked_share(self) -> float:
+        """Return the share of nodes, or of anchors, with at least one observation."""
+        of_own = self.n.view(-1, self.components).sum(1)[:-1]
+        return float((of_own > 0).double().mean())
+
+    def _rows(self, nodes: Tensor) -> Tensor:
+        last = len(self.n) // self.components - 1
+        if self.anchors is None:
+            return nodes.clamp(max=last)
+        place = torch.searchsorted(self.anchors, nodes).clamp_(max=last - 1)
+        return torch.where(self.anchors[place] == nodes, place, last)
+
+    def _of(self, nodes: Tensor, sums: Tensor) -> Tensor:
+        return sums.view(-1, self.components, *sums.shape[1:])[self._rows(nodes)]

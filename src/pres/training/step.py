@@ -1,0 +1,125 @@
+"""One temporal batch of training: optimiser steps, then its events taken in."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from pres.errors import DivergedError
+from pres.events import EventStream
+from pres.incidence import distinct
+from pres.models import MDGNN, States
+from pres.sampling import TemporalBatches
+from pres.smoothing import EVENT, NEGATIVE, PRES, Filter, coherence_loss, movement
+
+
+def train_on_batch(
+    model: MDGNN,
+    batch: EventStream,
+    negatives: Tensor,
+    optimiser: torch.optim.Optimizer,
+    *,
+    step_size: int | None = None,
+    precision: str = "float32",
+    smoothing: PRES | None = None,
+    sweeps: int | None = 1,
+    seed: int = 0,
+) -> dict[str, float]:
+    """Take one or more optimiser steps on a temporal batch, absorb it, and return means over its events.
+
+    Among them are the ``loss`` without the coherence objective and the ``movement`` of memory.
+
+    Args:
+        model: The model, its memory as before the batch.
+        batch: The next events.
+        negatives: Other destinations `[b, count]`.
+        optimiser: What moves the weights.
+        step_size: Events per optimiser step; None for one step. Every step measures memory anew from the same
+            mail; the batch is absorbed once, with the weights of that moment.
+        precision: See `arithmetic`.
+        smoothing: The objective's settings; the filter, if any, is the model's ``correction``.
+        sweeps: How the batch is absorbed, see `MDGNN.absorb`.
+        seed: Of ``"uniform"`` neighbours.
+    """
+    steps = list(TemporalBatches(batch, step_size or len(batch)))
+    total: dict[str, float] = {}
+    states = None
+    for step in steps:
+        own = negatives[step.offset - batch.offset :][: len(step)]
+        view = model.look(step, own, batch.offset, seed)
+        with arithmetic(negatives.device, precision):
+            states = model.measure(view.nodes)
+            positive, negative = model.score(view, states)
+        loss = softplus(-positive).mean() + softplus(negative).mean()
+        objective, found = _with_smoothing(loss, states, model.correction, smoothing)
+        optimiser.zero_grad()
+        torch.autograd.backward(objective)
+        _check_finite(objective, optimiser, batch)
+        optimiser.step()
+        values = torch.stack([value.detach().double() for value in found.values()]).tolist()
+        for name, value in zip(found, values, strict=True):
+            total[name] = total.get(name, 0.0) + len(step) * value
+    with torch.no_grad(), arithmetic(negatives.device, precision):
+        _take_in(model, batch, negatives, states if len(steps) == 1 else None, sweeps)
+    return {name: value / len(batch) for name, value in total.items()}
+
+
+def _with_smoothing(
+    loss: Tensor, states: States, correction: object, smoothing: PRES | None
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return what to minimise, and what is worth knowing about the step."""
+    found = {"loss": loss, "movement": movement(states.previous, states.kept, states.pending)}
+    if smoothing is not None:
+        with torch.set_grad_enabled(smoothing.beta > 0):
+            per_node = smoothing.coherence == "node"
+            incoherence = coherence_loss(states.previous, states.kept, states.pending, per_node)
+        found["coherence"] = 1 - incoherence
+        if smoothing.beta > 0:
+            loss = loss + smoothing.beta * incoherence
+    if isinstance(correction, Filter):
+        found |= correction.latest()
+    return loss, found
+
+
+def _take_in(
+    model: MDGNN, batch: EventStream, negatives: Tensor, states: States | None, sweeps: int | None
+) -> None:
+    """Absorb the batch; a filter observes the transitions of its nodes and of the negatives."""
+    if not isinstance(model.correction, Filter):
+        model.absorb(batch, states, sweeps)
+        return
+    ends = distinct(torch.cat([batch.src, batch.dst]))
+    drawn = distinct(negatives)
+    if states is None:
+        states = model.measure(distinct(torch.cat([ends, drawn])))
+    model.absorb(batch, states, sweeps)
+    for component, nodes in ((EVENT, ends), (NEGATIVE, drawn)):
+        place = states.places_of(nodes)
+        place = place[states.pending[place]]
+        model.correction.observe(
+            states.nodes[place],
+            states.previous[place],
+            states.measured[place],
+            states.kept[place],
+            (states.last_update - states.previous_update)[place],
+            states.count[place],
+            component,
+        )
+
+
+def _check_finite(loss: Tensor, optimiser: torch.optim.Optimizer, batch: EventStream) -> None:
+    """Raise before a step that would spoil the weights."""
+    parameters = (p for group in optimiser.param_groups for p in group["params"] if p.grad is not None)
+    norm = torch.nn.utils.get_total_norm([p.grad for p in parameters])
+    if not bool((loss.detach() + norm).isfinite()):
+        what = f"the loss became {loss.item()}" if not bool(loss.isfinite()) else "a gradient became infinite"
+        raise DivergedError(
+            f"{what} in the batch of events {batch.offset:,} to {batch.offset + len(batch) - 1:,}. "
+            "The model keeps the weights it had. Try a smaller lr."
+        )
+
+
+def arithmetic(device: torch.device, precision: str) -> torch.autocast:
+    """Return the context in which matrix products are made in ``precision``."""
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16")

@@ -1,0 +1,128 @@
+from typing import Any
+
+import pytest
+import torch
+
+from pres.errors import OptionError
+from pres.models import MDGNN
+from pres.models.in_order import half_events
+from pres.sampling import TemporalBatches
+from tests.models.conftest import KINDS, make, random_events, stream_of
+
+VISIBILITIES = ("fresh", "batch")
+
+
+def one_at_a_time(model: MDGNN, stream: Any, stop: int) -> None:
+    """The slow way: every event is a batch of its own."""
+    for batch in TemporalBatches(stream[:stop], 1):
+        model.absorb(batch)
+
+
+def assert_same_state(one: MDGNN, two: MDGNN) -> None:
+    """What comes next depends on the memory with its mail taken in, and on the mailboxes as sets."""
+    nodes = torch.arange(len(one.memory.last_update))
+    a, b = one.measure(nodes), two.measure(nodes)
+    assert torch.allclose(a.memory, b.memory, atol=1e-10)
+    assert torch.equal(a.last_update, b.last_update) and torch.equal(a.pending, b.pending)
+    for name in ("memory", "last_update", "last_event"):
+        assert torch.allclose(one.memory.get_buffer(name), two.memory.get_buffer(name), atol=1e-10), name
+    for mails, others in ((one.memory.mail_of(nodes), two.memory.mail_of(nodes)),):
+        assert torch.equal(mails.mask.sum(1), others.mask.sum(1))
+        order, other = (m.event.masked_fill(~m.mask, -1).argsort(1) for m in (mails, others))
+        assert torch.equal(
+            mails.event.masked_fill(~mails.mask, -1).gather(1, order),
+            others.event.masked_fill(~others.mask, -1).gather(1, other),
+        )
+
+
+@pytest.mark.parametrize("visibility", VISIBILITIES)
+@pytest.mark.parametrize("b", [1, 7, 40, 200])
+@pytest.mark.parametrize("kind", KINDS)
+def test_exact_memory_is_that_of_one_event_at_a_time(kind: str, b: int, visibility: str) -> None:
+    events = random_events(seed=3, n=150)
+    stream = stream_of(events)
+    options: dict[str, Any] = {} if kind == "jodie" else {"visibility": visibility}
+    fast, slow = make(kind, stream, **options), make(kind, stream, **options)
+    done = 0
+    for batch in TemporalBatches(stream, b):
+        fast.absorb(batch, sweeps=None)
+        for single in TemporalBatches(batch, 1):
+            slow.absorb(single)
+        done += len(batch)
+        assert_same_state(fast, slow)
+    assert done == len(stream) and float(fast.memory.memory.std()) > 0.05
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_memory_before_each_event_is_what_one_event_at_a_time_measures(kind: str) -> None:
+    stream = stream_of(random_events(seed=5, n=150))
+    fast, slow = make(kind, stream), make(kind, stream)
+    fast.absorb(stream[:30], sweeps=None)
+    one_at_a_time(slow, stream, 30)
+    batch = stream[30:90]
+    found = fast.in_order.memory(fast, batch)
+    for e, single in enumerate(TemporalBatches(batch, 1)):
+        for end, half in ((single.src, found.halves.of_src[e]), (single.dst, found.halves.of_dst[e])):
+            expected = slow.measure(end)
+            assert torch.allclose(found.memory[half], expected.memory[0], atol=1e-10)
+            assert found.last_update[half] == expected.last_update[0]
+        slow.absorb(single)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sweeps_come_near_the_exact_memory_and_reach_it(kind: str) -> None:
+    stream = stream_of(random_events(seed=6, n=150))
+    batch = stream[20:80]
+
+    def after(sweeps: int | None) -> MDGNN:
+        model = make(kind, stream)
+        model.absorb(stream[:20])
+        model.absorb(batch, sweeps=sweeps)
+        return model
+
+    def distance(sweeps: int) -> float:
+        return float((after(sweeps).measure(nodes).memory - truth).detach().norm())
+
+    nodes = torch.arange(stream.num_nodes)
+    truth = after(None).measure(nodes).memory
+    start = make(kind, stream)
+    start.absorb(stream[:20])
+    needed = int(half_events(start, batch).levels().max()) + 1
+    assert needed > 5
+    assert distance(1) > distance(3) > distance(5) > 1e-12 > distance(needed)
+
+
+@pytest.mark.parametrize("kind", ["tgn", "jodie"])
+def test_levels_are_those_of_events_where_mail_goes_to_endpoints(kind: str) -> None:
+    stream = stream_of(random_events(seed=7, n=150))
+    halves = half_events(make(kind, stream), stream)
+    level = torch.zeros(len(halves.node), dtype=torch.int64)
+    level[halves.moved] = halves.levels()
+    expected = [0] * len(halves.node)
+    last: dict[int, int] = {}  # the node's half-event before
+    halves_of = list(zip(halves.of_src.tolist(), halves.of_dst.tolist(), strict=True))
+    for e, (src, dst) in enumerate(zip(stream.src.tolist(), stream.dst.tolist(), strict=True)):
+        for node, half in {src: halves_of[e][0], dst: halves_of[e][1]}.items():
+            if node in last:
+                before = int(halves.event[last[node]])
+                expected[half] = 1 + max(expected[h] for h in halves_of[before])
+        for node, half in {src: halves_of[e][0], dst: halves_of[e][1]}.items():
+            last[node] = half
+    assert level.tolist() == expected
+
+
+def test_what_has_no_order_of_single_events_is_refused() -> None:
+    stream = stream_of(random_events(seed=8, n=150))
+    with pytest.raises(OptionError, match="needs a mailbox of several slots"):
+        make("apan", stream, aggregate="mean").absorb(stream[:10], sweeps=None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_last_update_is_left_to_the_next_loss(kind: str) -> None:
+    stream = stream_of(random_events(seed=9, n=150))
+    model = make(kind, stream)
+    model.absorb(stream[:50], sweeps=None)
+    view = model.look(stream[50:60], stream[50:60].dst.unsqueeze(1))
+    model.score(view, model.measure(view.nodes))[0].sum().backward()  # type: ignore[no-untyped-call]
+    for name, parameter in model.updater.named_parameters():
+        assert parameter.grad is not None and float(parameter.grad.abs().sum()) > 0, name
