@@ -9,17 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 import pres
-from pres.training.folder import RunFolder
+from benchmarks.jobs import command, do_all, spread, train
 
 MODELS = ("jodie", "apan", "tgn")
 
@@ -40,36 +33,21 @@ def main() -> None:
         for model in given.models
         for seed in range(given.seeds)
     ]
-    with ThreadPoolExecutor(given.jobs) as pool:
-        list(pool.map(lambda job: finish(given.folder, job[0], job[1], job[2], given.epochs), jobs))
+    failed = do_all(jobs, lambda job: finish(given.folder, job[0], job[1], job[2], given.epochs), given.jobs)
+    if failed:
+        raise SystemExit("\n".join(failed))
     print_table(given.folder, jobs)
 
 
 def finish(root: Path, dataset: str, model: str, seed: int, epochs: int) -> None:
     """Train, classify and (the first seed) compare what is not done yet, each in a process of its own."""
     folder = root / f"{dataset}-{model}-{seed}"
-    if not RunFolder(folder).finished:
-        settings = ["--model", model, "--seed", seed, "--epochs", epochs, "--patience", epochs]
-        begun = RunFolder(folder).begun
-        command("train", *(["--resume", folder] if begun else [dataset, *settings, "--out", folder]))
+    train(folder, dataset, ["--model", model, "--seed", seed, "--epochs", epochs, "--patience", epochs])
     for name in ("evaluate", "classify") if seed == 0 else ("classify",):
         target = folder / f"{name}.json"
         if not target.exists() and (name == "evaluate" or pres.load(dataset).label is not None):
             text = json.dumps(command(name, folder))
             target.write_text(text)
-
-
-def command(*arguments: object) -> dict[str, Any]:
-    """Return what a command of `pres` prints as JSON."""
-    process = subprocess.run(
-        [str(Path(sys.executable).parent / "pres"), *map(str, arguments), "--json"],
-        stdout=subprocess.PIPE,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        text=True,
-        check=True,
-    )
-    found: dict[str, Any] = json.loads(process.stdout)
-    return found
 
 
 def print_table(root: Path, jobs: list[tuple[str, str, int]]) -> None:
@@ -86,12 +64,6 @@ def print_table(root: Path, jobs: list[tuple[str, str, int]]) -> None:
             spread([json.loads(path.read_text())["test"]["auc"] for path in labels if path.exists()]),
         ]
         print(f"{dataset:<11} {model:<7} " + " ".join(f"{column:<15}" for column in columns))
-
-
-def spread(values: list[float]) -> str:
-    if not values:
-        return "–"
-    return f"{100 * np.mean(values):.2f} ± {100 * np.std(values, ddof=1) if len(values) > 1 else 0:.2f}"
 
 
 if __name__ == "__main__":

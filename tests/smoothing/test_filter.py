@@ -65,12 +65,20 @@ def test_a_pending_gain_trusts_a_measurement_less_the_more_updates_it_lost() -> 
 
 def test_a_pending_step_is_added_once_per_event() -> None:
     made = Filter(PRES(gain="pending", observed="measured"), num_nodes=1, dim=1).double()
-    one, nothing = torch.tensor([[1.0]]).double(), torch.zeros(1, 1).double()
+    one, two = torch.tensor([[1.0]]).double(), torch.tensor([[2.0]]).double()
     node = torch.tensor([0])
-    made.observe(node, nothing, one, one, torch.tensor([1.0]), torch.tensor([5]), EVENT)
-    found = made(node, nothing, nothing, torch.tensor([1.0]), torch.tensor([3]))
+    made.observe(node, one, two, two, torch.tensor([1.0]), torch.tensor([5]), EVENT)
+    found = made(node, one, one, torch.tensor([1.0]), torch.tensor([3]))
     gain = float(made.latest()["gain"])
-    assert float(found.detach()) == pytest.approx((1 - gain) * 3.0)
+    assert float(found.detach()) == pytest.approx(gain * 1.0 + (1 - gain) * (1.0 + 3.0))
+
+
+def test_the_first_update_of_a_node_is_no_transition() -> None:
+    made = Filter(PRES(), num_nodes=2, dim=1).double()
+    nodes, previous, after = torch.tensor([0, 1]), torch.tensor([[0.0], [1.0]]), torch.tensor([[5.0], [2.0]])
+    made.observe(nodes, previous, after, after, torch.ones(2), torch.ones(2, dtype=torch.int64))
+    assert made.trackers.transitions(nodes).observations.tolist() == [0, 1]
+    assert made.trackers.transitions(nodes).mean.tolist() == [[0.0], [1.0]]
 
 
 def test_gamma_of_1_changes_no_bit() -> None:

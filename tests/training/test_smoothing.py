@@ -135,7 +135,7 @@ def test_trackers_hold_the_transitions_of_endpoints_and_of_negatives_with_mail(k
         for component, nodes in roles.items():
             for node in sorted(nodes):
                 states = model.measure(torch.tensor([node]))
-                if bool(states.pending):
+                if bool(states.pending) and bool((states.previous != 0).any()):
                     moved = (states.kept - states.previous)[0].detach()
                     history.setdefault((node, component), []).append(moved)
         train_on_batch(model, batch, negatives, optimiser)

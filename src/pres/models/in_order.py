@@ -101,7 +101,7 @@ class InOrder:
             states = model.measure(nodes)
         place = states.places_of(nodes)[place]
         memory, last_update = states.kept[place].detach().clone(), states.last_update[place]
-        mail = _Reading(model, batch, halves)
+        mail = Reading(model, batch, halves)
         last_update[halves.moved] = mail.newest_t
         if sweeps is None:
             for some in self._by_level(batch, halves):
@@ -200,7 +200,7 @@ def half_events(model: MDGNN, batch: EventStream) -> HalfEvents:
     )
 
 
-class _Reading:
+class Reading:
     """The mail of the moved half-events: all that does not change from one sweep to the next."""
 
     def __init__(self, model: MDGNN, batch: EventStream, halves: HalfEvents) -> None:

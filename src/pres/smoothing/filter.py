@@ -95,10 +95,14 @@ class Filter(nn.Module):
         """Take in the transitions of nodes `[u]`: arguments as of the correction, and what it returned.
 
         ``component`` says whether the nodes had an event (0) or were drawn as negatives (1); with a mixture
-        of one component only events count.
+        of one component only events count. The first update of a node is none of them: it leads from nothing
+        to a memory, farther than any that follows, and would make bad predictions of those.
         """
         if component >= self.config.components:
             return
+        begun = (previous != 0).any(dim=1)
+        nodes, previous, measured = nodes[begun], previous[begun], measured[begun]
+        corrected, elapsed, count = corrected[begun], elapsed[begun], count[begun]
         end = corrected if self.config.observed == "corrected" else measured
         span = self._span(elapsed, count)
         if self.config.delta == "innovation":

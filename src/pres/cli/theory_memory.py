@@ -1,0 +1,195 @@
+"""`pres theory coherence` and `pres theory distance`: what a batch does to memory, beside the exact one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from pres.cli.console import stderr
+from pres.cli.source import (
+    AsJson,
+    Bipartite,
+    Categories,
+    Debug,
+    Directed,
+    DstColumn,
+    Header,
+    LabelColumn,
+    Separator,
+    SrcColumn,
+    TimeColumn,
+    TimeUnit,
+    XColumns,
+    reading_options,
+)
+from pres.cli.subject import chosen_subject
+from pres.cli.theory import (
+    AnyModel,
+    Device,
+    Epochs,
+    Events,
+    LearningRate,
+    ModelOption,
+    Png,
+    SavedRun,
+    Seed,
+    SourceOrRun,
+    TrainBatchSize,
+    check_picture,
+    show,
+)
+
+
+def coherence(
+    source: SourceOrRun = None,
+    run: SavedRun = None,
+    model: AnyModel = None,
+    option: ModelOption = None,
+    epochs: Epochs = None,
+    lr: LearningRate = None,
+    beta: Annotated[
+        float | None, typer.Option(help="Weight of the coherence objective in that training.")
+    ] = None,
+    train_batch_size: TrainBatchSize = 200,
+    batch_size: Annotated[
+        list[int] | None,
+        typer.Option(help="A batch size to measure at; repeatable. 200 to 3,200 by default."),
+    ] = None,
+    samples: Annotated[int, typer.Option(help="Events to sample at each batch size.")] = 500,
+    fresh: Annotated[
+        Literal["before", "after"], typer.Option(help="Whether fresh memory knows the event itself.")
+    ] = "after",
+    wrt: Annotated[Literal["memory", "parameters"], typer.Option(help="What gradients are by.")] = "memory",
+    limit: Events = None,
+    seed: Seed = 0,
+    device: Device = "cpu",
+    src: SrcColumn = None,
+    dst: DstColumn = None,
+    t: TimeColumn = None,
+    label: LabelColumn = None,
+    x: XColumns = None,
+    categories: Categories = None,
+    bipartite: Bipartite = None,
+    directed: Directed = False,
+    header: Header = True,
+    separator: Separator = None,
+    time_unit: TimeUnit = None,
+    png: Png = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Definition 3: whether gradients at an older memory lead where those at a fresh one do."""
+    reading = reading_options(locals())
+    check_picture(png)
+    from pres.smoothing import PRES
+    from pres.theory.coherence import memory_coherence
+    from pres.theory.tables import coherence_table
+
+    smoothing = None if beta is None else PRES(beta=beta, filter=False)
+    subject = chosen_subject(
+        source,
+        run,
+        reading,
+        {"model": model, "option": option, "epochs": epochs, "lr": lr, "smoothing": smoothing},
+        train_batch_size,
+        seed,
+        device,
+    )
+    found = memory_coherence(
+        subject.model,
+        subject.events,
+        batch_size or None,
+        fresh=fresh,
+        wrt=wrt,
+        samples=samples,
+        limit=limit,
+        seed=seed,
+        weights=subject.weights,
+        progress=stderr.is_terminal,
+    )
+    show(found, coherence_table(found), png, as_json)
+
+
+def distance(
+    source: SourceOrRun = None,
+    run: SavedRun = None,
+    model: AnyModel = None,
+    option: ModelOption = None,
+    epochs: Epochs = None,
+    lr: LearningRate = None,
+    train_batch_size: TrainBatchSize = 200,
+    batch_size: Annotated[
+        list[int] | None,
+        typer.Option(help="A batch size to measure at; repeatable. 200 to 6,400 by default."),
+    ] = None,
+    sweeps: Annotated[
+        list[int] | None, typer.Option(help="A number of sweeps to try; repeatable. 2 to 16 by default.")
+    ] = None,
+    delta: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What filters to choose from may track: rate, step, innovation or residual; repeatable. All "
+            "by default."
+        ),
+    ] = None,
+    gamma: Annotated[
+        list[float] | None,
+        typer.Option(help="And the weight of the measurement in them; repeatable. 0.3 to 0.9 by default."),
+    ] = None,
+    observed: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="And where transitions end: at the corrected or the measured memory; repeatable. Both by "
+            "default."
+        ),
+    ] = None,
+    carried: Annotated[
+        bool, typer.Option("--carried", help="Let each way go on from its own memory, as training does.")
+    ] = False,
+    limit: Events = None,
+    seed: Seed = 0,
+    device: Device = "cpu",
+    src: SrcColumn = None,
+    dst: DstColumn = None,
+    t: TimeColumn = None,
+    label: LabelColumn = None,
+    x: XColumns = None,
+    categories: Categories = None,
+    bipartite: Bipartite = None,
+    directed: Directed = False,
+    header: Header = True,
+    separator: Separator = None,
+    time_unit: TimeUnit = None,
+    png: Png = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """How far a batch leaves memory from the exact one: standard, with a filter, and with sweeps."""
+    reading = reading_options(locals())
+    check_picture(png)
+    from pres.theory.distance import DELTAS, GAMMAS, OBSERVED, SWEEPS, candidates, distance_to_exact
+    from pres.theory.tables import distance_table
+
+    configurations = candidates(delta or DELTAS, gamma or GAMMAS, observed or OBSERVED)
+    subject = chosen_subject(
+        source,
+        run,
+        reading,
+        {"model": model, "option": option, "epochs": epochs, "lr": lr},
+        train_batch_size,
+        seed,
+        device,
+    )
+    found = distance_to_exact(
+        subject.model,
+        subject.events,
+        batch_size or None,
+        sweeps=sweeps or SWEEPS,
+        configurations=configurations,
+        carried=carried,
+        limit=limit,
+        weights=subject.weights,
+        progress=stderr.is_terminal,
+    )
+    show(found, distance_table(found), png, as_json)

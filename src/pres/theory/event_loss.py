@@ -1,0 +1,76 @@
+"""The loss of single events, at whatever memory their two nodes are said to have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from pres.events import EventStream
+from pres.models import MDGNN, States
+from pres.models.view import View
+from pres.nn.embedding import Hop
+
+
+class EventLoss:
+    """``l(e_ij, s_i, s_j)``: the loss of an event and of its one negative, as a function of two memories.
+
+    All else is as the batch finds it: the memory of neighbours and of the negative, and since when a node had
+    no event. So the same function is asked at different memories.
+
+    Args:
+        model: The model, its memory as before the batch.
+        batch: The next events.
+        negatives: Other destinations `[b, 1]`.
+    """
+
+    def __init__(self, model: MDGNN, batch: EventStream, negatives: Tensor) -> None:
+        self.model, self.batch = model, batch
+        self.view = model.look(batch, negatives)
+        with torch.no_grad():
+            self.states = model.measure(self.view.nodes)
+
+    def __call__(self, event: Tensor, src_memory: Tensor, dst_memory: Tensor) -> Tensor:
+        """Return the losses `[p]` of events `[p]`, which may repeat, each at its own memories `[p, d]`.
+
+        A self-loop has one memory, that of its source.
+        """
+        view, states = self.view, self.states
+        p, known = len(event), len(states.nodes)
+        row = torch.arange(p, device=event.device)
+        loop = self.batch.src[event] == self.batch.dst[event]
+        asked, place = torch.unique(event, return_inverse=True)  # negatives are the same at all memories
+        src, dst, negatives = view.src[event], view.dst[event], view.negatives[asked, 0]
+        root = torch.cat([src, dst, negatives])
+        # The given memories follow the known ones, a row for each loss: only its two roots look there.
+        at = torch.cat([torch.arange(known, device=event.device), view.roots[src], view.roots[dst]])
+        values = {field.name: getattr(states, field.name)[at] for field in fields(States)}
+        values["memory"] = torch.cat([states.memory, src_memory, dst_memory])
+        own = known + row
+        seen = View(
+            nodes=values["nodes"],
+            roots=torch.cat([own, torch.where(loop, own, own + p), view.roots[negatives]]),
+            t=view.t[root],
+            hops=_of_roots(view.hops, root, len(view.roots)),
+            src=row,
+            dst=p + row,
+            negatives=(2 * p + place).unsqueeze(1),
+        )
+        positive, negative = self.model.score(seen, States(**values))
+        return softplus(-positive) + softplus(negative[:, 0])
+
+
+def _of_roots(hops: Sequence[Hop], chosen: Tensor, roots: int) -> list[Hop]:
+    """Return the hops of some of the roots: each root has its own rows in every hop, next to each other."""
+
+    def rows(values: Tensor) -> Tensor:
+        per_root = values.view(roots, -1, values.shape[1])
+        return per_root[chosen].flatten(0, 1)
+
+    return [
+        replace(hop, node=rows(hop.node), event=rows(hop.event), age=rows(hop.age), mask=rows(hop.mask))
+        for hop in hops
+    ]

@@ -1,0 +1,139 @@
+"""Each measurement as a table for a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Group
+from rich.table import Table
+
+from pres.theory.coherence import Coherence
+from pres.theory.convergence import Convergence
+from pres.theory.distance import Distance
+from pres.theory.state_space import StateSpace
+from pres.theory.variance import GradientVariance
+
+
+def state_space_table(found: StateSpace) -> Table:
+    """Return the errors of STANDARD and PRES, one row for each system and way to filter it."""
+    table = Table(
+        title=f"Mean distance to the true state (drift {found.drift:g}, spread {found.spread:g}, "
+        f"{found.steps} steps, {found.seeds} seeds)",
+        title_justify="left",
+        caption="nearer: in how many seeds PRES is; holds: whether it is in the mean",
+        caption_justify="left",
+        box=None,
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    for name in ("noise", "missing", "previous", "γ", "STANDARD", "PRES", "nearer", "holds"):
+        table.add_column(name, justify="left" if name in ("previous", "γ") else "right")
+    for row in found.rows:
+        table.add_row(
+            f"{row.noise:g}",
+            f"{row.missing}",
+            row.previous,
+            f"{row.gain} {row.gamma:.3f}",
+            f"{row.standard:.3f} ± {row.standard_std:.3f}",
+            f"{row.pres:.3f} ± {row.pres_std:.3f}",
+            f"{row.seeds_below}/{found.seeds}",
+            "yes" if row.holds else "no",
+        )
+    return table
+
+
+def variance_tables(found: GradientVariance) -> Group:
+    """Return the variances at each batch size and their exponents, a table for each normalisation."""
+    about = f"{found.events:,} events, {found.draws} draws of negatives, {found.parameters:,} parameters"
+    tables: list[Table | str] = []
+    for exponents in found.exponents:
+        table = Table(title=f"{exponents.loss} loss", title_justify="left", box=None, collapse_padding=True)
+        for name in ("b", "batches", "σ²_min", "σ²_max", "mean", "epoch", "Σ σ²", "bound"):
+            table.add_column(name, justify="right")
+        for row in found.rows:
+            if row.loss == exponents.loss:
+                figures = (row.smallest, row.largest, row.mean, row.epoch, row.epoch_independent, row.bound)
+                cells = (f"{figure:.4g}" for figure in figures)
+                table.add_row(f"{row.batch_size:,}", f"{row.batches:,}", *cells)
+        for name, powers in (
+            ("power of b", exponents.fitted),
+            ("explained", exponents.explained),
+            ("beyond", exponents.beyond),
+        ):
+            cells = ("–" if powers[of] is None else f"{powers[of]:+.2f}" for of in exponents.explained)
+            table.add_row(name, "", *cells)
+        tables += ["", table]
+    return Group(f"Variance of the gradient: {found.title}", about, *tables)
+
+
+def convergence_table(found: Convergence) -> Table:
+    """Return the terms of the bound, one row each."""
+    title = f"Terms of Theorem 2: {found.title}"
+    table = Table(title=title, title_justify="left", show_header=False, box=None)
+    table.add_column(style="dim")
+    table.add_column()
+    steps = found.step_sizes
+    none = "μ is not known" if found.mu is None else "none: the assumption μ > 0 fails"
+    for name, value in (
+        ("batches, K", f"{found.batches:,} of {found.batch_size:,} events"),
+        ("epochs, T", f"{found.epochs:,}"),
+        ("measured on", f"the first {found.measured_events:,} training events"),
+        ("loss", f"{found.losses[0]:.4f} before training, {min(found.losses):.4f} the smallest seen"),
+        ("L", f"at least {found.lipschitz:.4g} (power iteration, a local estimate)"),
+        ("σ²_max", f"{found.sigma2_max:.4g}"),
+        ("μ", _mu(found)),
+        ("loss gap term", none if found.gap_term is None else f"{found.gap_term:.4g}"),
+        ("variance term", f"{found.variance_term:.4g}"),
+        ("bound", none if found.bound is None else f"{found.bound:.4g}"),
+        ("‖∇L‖²", f"{found.smallest_gradient:.4g} the smallest seen"),
+        ("η asked for", none if steps is None else f"{steps[0]:.3g} in epoch 1, {steps[-1]:.3g} in the last"),
+        ("lr used", f"{found.lr:g} (Adam)"),
+    ):
+        table.add_row(name, value)
+    return table
+
+
+def _mu(found: Convergence) -> str:
+    if found.mu is None:
+        return "not given" if not found.mu_samples else "no sampled event has one"
+    measured = f" (the smallest of {found.mu_samples:,} sampled events, before and after training)"
+    return f"{found.mu:.4g}{measured if found.mu_samples else ''}"
+
+
+def coherence_table(found: Coherence) -> Group:
+    """Return the quantiles of memory coherence, one row for each batch size."""
+    table = Table(box=None, pad_edge=False)
+    shares = ("0.05", "0.25", "0.5", "0.75", "0.95")
+    names = ("b", "pending", "sampled", "μ ≤ 0", "smallest", *(f"{float(share):.0%}" for share in shares))
+    for name in (*names, "near zero"):
+        table.add_column(name, justify="right")
+    for row in found.rows:
+        quantiles = row.quantiles or {}
+        cells = (row.minimum, *(quantiles.get(share) for share in shares))
+        table.add_row(
+            f"{row.batch_size:,}",
+            "–" if row.mean_pending is None else f"{row.mean_pending:.1f}",
+            f"{row.sampled:,}",
+            "–" if row.not_positive is None else f"{row.not_positive:.1%}",
+            *("–" if cell is None else f"{cell:.3g}" for cell in cells),
+            f"{row.near_zero:,}",
+        )
+    about = f"fresh memory {found.fresh} the event, gradients by {found.wrt}, {found.events:,} events"
+    note = "pending: mean size of a pending set; near zero: events whose fresh gradient is next to nothing"
+    return Group(f"Memory coherence μ: {found.title}", about, "", table, note)
+
+
+def distance_table(found: Distance) -> Group:
+    """Return the distances to the exact memory, one row for each batch size and way."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("b", "way", "mean", "median", "overall", "repeated"):
+        table.add_column(name, justify="left" if name == "way" else "right")
+    for row in found.rows:
+        way = f"{row.sweeps} sweeps" if row.way == "sweeps" else row.way
+        figures = (row.mean, row.median, row.overall, row.repeated)
+        table.add_row(
+            f"{row.batch_size:,}",
+            way if row.filter is None else f"{way}: {row.filter}",
+            *("–" if figure is None else f"{figure:.4f}" for figure in figures),
+        )
+    how = "each way carried along by itself" if found.carried else "each batch begun with the exact memory"
+    note = "0: exact; 1: as far off as the exact memory moved; repeated: nodes with several events in a batch"
+    return Group(f"Distance to the exact memory: {found.title}", how, "", table, note)
