@@ -60,6 +60,9 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--batch-size", type=int, default=2400)
     parser.add_argument("--step-size", type=int, default=200)
+    parser.add_argument(
+        "--option", action="append", default=[], help="of the models, as cell=rnn; repeatable"
+    )
     parser.add_argument("--variants", nargs="+", default=None, help="some of them; all by default")
     parser.add_argument("--product", action="store_true", help="every delta x gain x mixture x beta instead")
     parser.add_argument("--jobs", type=int, default=1, help="runs at once, one thread each")
@@ -77,12 +80,13 @@ def main() -> None:
 
     def folder_of(job: tuple[int, str, str]) -> Path:
         seed, model, variant = job
-        place = f"{given.dataset}-{model}-{given.batch_size}-{given.step_size}"
+        place = "-".join([given.dataset, model, *given.option, f"{given.batch_size}-{given.step_size}"])
         return Path(given.folder) / place / f"{variant.replace(' ', '-')}-{seed}"
 
     def do(job: tuple[int, str, str]) -> None:
         seed, model, variant = job
-        settings = ["--model", model, "--seed", seed, *sizes, *length, *chosen[variant]]
+        options = itertools.chain.from_iterable(("--option", option) for option in given.option)
+        settings = ["--model", model, *options, "--seed", seed, *sizes, *length, *chosen[variant]]
         train(folder_of(job), given.dataset, settings)
 
     failed = do_all(jobs, do, given.jobs)

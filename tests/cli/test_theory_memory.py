@@ -63,14 +63,14 @@ def test_distance_is_one_json_object_and_a_picture(log: Path, tmp_path: Path) ->
         ("sweeps", 4),
     ]
     assert {one["filter"] for one in found["tried"]} == {
-        "step, γ 0.5, from corrected",
-        "step, γ 0.5, from measured",
+        "step, γ 0.5, corrected",
+        "step, γ 0.5, measured",
     }
     assert [one["batch_size"] for one in found["sweeps_enough"]] == [20] and found["carried"] is False
     assert png.read_bytes().startswith(b"\x89PNG")
     shown = run("distance", log, *SMALL, *few, "--observed", "measured", "--carried")
     assert "each way carried along by itself" in shown and "4 sweeps" in shown
-    assert "chosen filter: step, γ 0.5, from measured" in shown
+    assert "chosen: step, γ 0.5, measured" in shown
 
 
 def test_both_take_a_saved_run_with_its_filter(log: Path, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_both_take_a_saved_run_with_its_filter(log: Path, tmp_path: Path) -> Non
     few = ["--run", str(folder), "--batch-size", "30", "--json"]
     found = json.loads(run("distance", *few, "--sweeps", "2", "--gamma", "0.7", "--delta", "step"))
     assert found["weights"] == f"of the run {folder}"
-    assert [row["filter"] for row in found["rows"]][1] == "rate, γ learned, from corrected"
+    assert [row["filter"] for row in found["rows"]][1] == "rate, γ learned, corrected"
     coherence = json.loads(run("coherence", *few, "--samples", "5"))
     assert coherence["weights"] == f"of the run {folder}" and coherence["minimum"] is not None
     with pytest.raises(PresError, match="--run knows its events and its model"):

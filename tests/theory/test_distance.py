@@ -113,7 +113,7 @@ def test_distances_are_those_of_one_event_at_a_time(kind: str, apart: bool) -> N
         assert row.median == pytest.approx(median, rel=1e-8)
         assert row.overall == pytest.approx(overall, rel=1e-8)
         if row.filter is not None:
-            assert row.filter == "step, γ 0.625, from corrected"
+            assert row.filter == "step, γ 0.625, corrected"
             earlier = statistics(truth[:4], memories[:4])[0]
             assert found.tried[0].mean == pytest.approx(earlier, rel=1e-8)
             assert found.tried[0].settings == SETTINGS.model_dump() and found.tried[0].chosen
@@ -168,7 +168,7 @@ def test_the_models_own_filter_is_tried_with_trackers_begun_anew(apart: bool) ->
     before = {name: value.clone() for name, value in model.state_dict().items()}
     found = distance_to_exact(model, STREAM, [12], sweeps=[2], configurations=[SETTINGS], carried=apart)
     assert [row.way for row in found.rows] == ["standard", "own filter", "chosen filter", "sweeps"]
-    assert found.rows[1].filter == "step, γ learned, from corrected"
+    assert found.rows[1].filter == "step, γ learned, corrected"
     assert found.rows[1].mean == pytest.approx(found.rows[2].mean, rel=1e-6)  # σ(θ) is γ, in float32
     assert model.training and model.correction is own
     for name, value in model.state_dict().items():

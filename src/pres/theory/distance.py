@@ -208,7 +208,7 @@ def distance_to_exact(
 def described(settings: PRES) -> str:
     """Return what tells a filter from others, in a few words."""
     gain = f"γ {settings.gamma:g}" if settings.gain == "fixed" else f"γ {settings.gain}"
-    return f"{settings.delta}, {gain}, from {settings.observed}"
+    return f"{settings.delta}, {gain}, {settings.observed}"
 
 
 def _ways(

@@ -100,10 +100,10 @@ def _mu(found: Convergence) -> str:
 
 def coherence_table(found: Coherence) -> Group:
     """Return the quantiles of memory coherence, one row for each batch size."""
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, collapse_padding=True)
     shares = ("0.05", "0.25", "0.5", "0.75", "0.95")
-    names = ("b", "pending", "sampled", "μ ≤ 0", "smallest", *(f"{float(share):.0%}" for share in shares))
-    for name in (*names, "near zero"):
+    names = ("b", "pending", "events", "μ ≤ 0", "least", *(f"{float(share):.0%}" for share in shares))
+    for name in (*names, "≈ 0"):
         table.add_column(name, justify="right")
     for row in found.rows:
         quantiles = row.quantiles or {}
@@ -117,13 +117,13 @@ def coherence_table(found: Coherence) -> Group:
             f"{row.near_zero:,}",
         )
     about = f"fresh memory {found.fresh} the event, gradients by {found.wrt}, {found.events:,} events"
-    note = "pending: mean size of a pending set; near zero: events whose fresh gradient is next to nothing"
+    note = "pending: mean size of a pending set; ≈ 0: events whose fresh gradient is next to nothing"
     return Group(f"Memory coherence μ: {found.title}", about, "", table, note)
 
 
 def distance_table(found: Distance) -> Group:
     """Return the distances to the exact memory, one row for each batch size and way."""
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, collapse_padding=True)
     for name in ("b", "way", "mean", "median", "overall", "repeated"):
         table.add_column(name, justify="left" if name == "way" else "right")
     for row in found.rows:
@@ -131,7 +131,7 @@ def distance_table(found: Distance) -> Group:
         figures = (row.mean, row.median, row.overall, row.repeated)
         table.add_row(
             f"{row.batch_size:,}",
-            way if row.filter is None else f"{way}: {row.filter}",
+            way if row.filter is None else f"{way.removesuffix(' filter')}: {row.filter}",
             *("–" if figure is None else f"{figure:.4f}" for figure in figures),
         )
     how = "each way carried along by itself" if found.carried else "each batch begun with the exact memory"

@@ -28,15 +28,17 @@ def save_figure(found: Coherence, path: Path) -> Path:
         smallest = [row.minimum for row in rows if row.minimum is not None]
         panel.plot(sizes, smallest, "v:", color=SECOND, label="smallest")
         panel.axhline(0, color=GREY, linewidth=1)
-        panel.set_yscale("symlog", linthresh=1)
+        if smallest and min(smallest) < -2:
+            panel.set_yscale("symlog", linthresh=1)  # else one event would hide all others
         fresh = f"fresh memory {found.fresh} the event, by {found.wrt}"
         _finish(panel, f"μ: {fresh}", "memory coherence μ", sizes)
         if rows:
             panel.legend(frameon=False, fontsize=8)
 
     def not_positive(panel: Axes) -> None:
-        panel.plot(sizes, [100 * (row.not_positive or 0.0) for row in rows], "o-", color=SECOND)
-        panel.set_ylim(bottom=0)
+        shares = [100 * (row.not_positive or 0.0) for row in rows]
+        panel.plot(sizes, shares, "o-", color=SECOND)
+        panel.set_ylim(0, max(1.0, 1.05 * max(shares, default=0.0)))
         _finish(panel, "Events with μ ≤ 0", "% of sampled events", sizes)
 
     def pending(panel: Axes) -> None:
