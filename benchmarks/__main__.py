@@ -1,17 +1,18 @@
-"""Run the benchmarks: ``python -m benchmarks [sampling] [scaling] [synthetic] [loading]``."""
+"""Run the benchmarks: ``python -m benchmarks [sampling] [scaling] [synthetic] [loading] [smoothing]``."""
 
 import os
 import sys
 
 import torch
 
-from benchmarks import loading, sampling, scaling, synthetic
+from benchmarks import loading, sampling, scaling, smoothing, synthetic
 
 BENCHMARKS = {
     "sampling": sampling.run,
     "scaling": scaling.run,
     "synthetic": synthetic.run,
     "loading": loading.run,
+    "smoothing": smoothing.run,
 }
 
 

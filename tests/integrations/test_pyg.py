@@ -100,7 +100,7 @@ def test_a_node_without_transitions_or_messages_stays_as_pyg_has_it() -> None:
     smoothing = smooth(memory, PRES(gamma=0.3))
     everyone, seen, known_nodes = torch.arange(NODES), set[int](), 0
     for at, batch in enumerate(TemporalBatches(STREAM, 10)):
-        known = filter_of(smoothing).trackers.n.view(-1, 2).sum(1)[:NODES] > 0
+        known = filter_of(smoothing).trackers.n.sum(0)[:NODES] > 0
         with torch.no_grad():
             plain, when = tgn.TGNMemory._get_updated_memory(memory, everyone)
             found, found_when = memory(everyone)
@@ -150,7 +150,7 @@ def test_trackers_hold_what_update_state_wrote(delta: str, with_negatives: bool)
         for component in (0, 1):
             moves = torch.stack(history.get((node, component), [torch.zeros(0, DIM).double()]))
             moves = moves.view(-1, DIM)
-            row = 2 * node + component
+            row = component, node
             assert int(trackers.n[row]) == len(moves)
             assert torch.allclose(trackers.total[row], moves.sum(0), atol=1e-10)
             assert torch.allclose(trackers.squares[row], moves.square().sum(0), atol=1e-10)
@@ -273,7 +273,7 @@ def test_anchors_share_one_tracker_among_the_others() -> None:
     anchors = torch.tensor([0, 3])
     smoothing = smooth(memory, PRES(anchors=2), anchors=anchors)
     list(train(memory, STREAM, 16))
-    observations = filter_of(smoothing).trackers.n.view(3, 2)[:, 0]
+    observations = filter_of(smoothing).trackers.n[0]
     assert bool((observations > 0).all()) and float(observations[2]) > float(observations[:2].max())
 
 

@@ -68,7 +68,7 @@ def test_learned_weights_mix_the_components_that_were_seen() -> None:
 
 def test_with_anchors_all_others_share_one_tracker() -> None:
     trackers = Trackers(100, 2, components=1, anchors=torch.tensor([7, 3])).double()
-    assert trackers.total.shape == (3, 2)  # two anchors and everyone else, whatever the number of nodes
+    assert trackers.total.shape == (1, 3, 2)  # two anchors and everyone else, whatever the number of nodes
     trackers.observe(torch.tensor([3, 7, 50, 99]), torch.tensor([[1.0, 1], [2, 2], [3, 3], [5, 5]]), 0)
     found = trackers.transitions(torch.tensor([7, 3, 0, 99]))
     assert found.mean[:, 0].tolist() == [2.0, 1.0, 4.0, 4.0]
@@ -98,6 +98,6 @@ def test_deltas_are_those_of_their_definitions() -> None:
         assert torch.allclose(found, torch.tensor(rows, dtype=torch.float64)), (delta, observed)
         if delta == "innovation":  # the second time the prediction is known: s + Δ δ̂
             made.observe(nodes, previous, measured, corrected, elapsed, count, EVENT)
-            second = made.trackers.total.view(4, 2, 1)[:3, 0, 0] - torch.tensor(rows)
+            second = made.trackers.total[0, :3, 0] - torch.tensor(rows)
             hand = [c - (1 + s * r) for c, s, r in zip([1.5, 2.5, 4.0], spans, rows, strict=True)]
             assert torch.allclose(second, torch.tensor(hand, dtype=torch.float64))

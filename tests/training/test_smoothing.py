@@ -139,13 +139,13 @@ def test_trackers_hold_the_transitions_of_endpoints_and_of_negatives_with_mail(k
                     moved = (states.kept - states.previous)[0].detach()
                     history.setdefault((node, component), []).append(moved)
         train_on_batch(model, batch, negatives, optimiser)
-    sums = correction.trackers.total.view(-1, 2, model.memory.dim)
+    sums = correction.trackers.total
     for node in range(12):
         for component in (0, 1):
             moves = history.get((node, component), [])
-            assert int(correction.trackers.n.view(-1, 2)[node, component]) == len(moves)
+            assert int(correction.trackers.n[component, node]) == len(moves)
             expected = torch.stack(moves).sum(0) if moves else torch.zeros(model.memory.dim).double()
-            assert torch.allclose(sums[node, component], expected, atol=1e-10)
+            assert torch.allclose(sums[component, node], expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -55,7 +55,7 @@ class TGN(MDGNN):
         visibility: Visibility = "fresh",
         strategy: Strategy = "recent",
         aggregate: Literal["last", "mean"] = "last",
-        codes: int = 0,
+        codes: int = 32,
         edge_features: bool | None = None,
         node_features: bool | None = None,
     ) -> None:

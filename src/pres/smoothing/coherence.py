@@ -13,15 +13,16 @@ def coherence_loss(previous: Tensor, memory: Tensor, updated: Tensor, per_node: 
     otherwise one inner product of all of them, as one long vector. Without any such node it is 0. A memory
     that never moves has the least loss: look at `movement` too.
     """
-    previous = previous.detach()
-    counted = updated & (previous != 0).any(dim=1)
+    size = previous.detach().square().sum(1)
+    counted = updated & (size > 0)
     weight = counted.to(memory.dtype)
-    if per_node:
-        cosine = torch.cosine_similarity(previous, memory, dim=1)
-        return (weight * (1 - cosine)).sum() / weight.sum().clamp(min=1)
-    old, new = (weight.unsqueeze(1) * value for value in (previous, memory))
-    cosine = torch.cosine_similarity(old.flatten(), new.flatten(), dim=0)
-    return torch.where(counted.any(), 1 - cosine, torch.zeros_like(cosine))
+    product, new_size = (previous.detach() * memory).sum(1), memory.square().sum(1)
+    if not per_node:  # as one vector
+        product, size, new_size = ((weight * value).sum(0, True) for value in (product, size, new_size))
+        weight = counted.any().to(memory.dtype).unsqueeze(0)
+    cosine = product * (size * new_size).clamp(min=torch.finfo(memory.dtype).tiny).rsqrt()
+    loss: Tensor = (weight * (1 - cosine)).sum() / weight.sum().clamp(min=1)
+    return loss
 
 
 @torch.no_grad()

@@ -71,8 +71,8 @@ class Filter(nn.Module):
         step = self._span(elapsed, count) * seen.mean.to(measured.dtype)
         gain = self._gain(nodes, seen, elapsed, count, partner_count).to(measured.dtype)
         self._latest = gain.detach(), step.detach()
-        corrected = gain * measured + (1 - gain) * (previous + step)
-        return torch.where(seen.known.unsqueeze(1), corrected, measured)
+        gain = torch.where(seen.known.unsqueeze(1), gain, 1)  # 1 returns the measurement, to the bit
+        return torch.lerp(previous + step, measured, gain)
 
     def latest(self) -> dict[str, Tensor]:
         """Return the mean γ of the latest correction, and the mean length of what its predictions added."""
@@ -100,9 +100,6 @@ class Filter(nn.Module):
         """
         if component >= self.config.components:
             return
-        begun = (previous != 0).any(dim=1)
-        nodes, previous, measured = nodes[begun], previous[begun], measured[begun]
-        corrected, elapsed, count = corrected[begun], elapsed[begun], count[begun]
         end = corrected if self.config.observed == "corrected" else measured
         span = self._span(elapsed, count)
         if self.config.delta == "innovation":
@@ -113,6 +110,9 @@ class Filter(nn.Module):
             delta = end - previous  # a measurement is one update, whatever its batch held
         else:
             delta = (end - previous) / span
+        begun = (previous != 0).any(dim=1).nonzero().squeeze(1)
+        if len(begun) < len(nodes):
+            nodes, delta = nodes[begun], delta[begun]
         self.trackers.observe(nodes, delta, component)
 
     def _span(self, elapsed: Tensor, count: Tensor) -> Tensor:

@@ -45,11 +45,10 @@ class Trackers(nn.Module):
     ) -> None:
         super().__init__()
         rows = (num_nodes if anchors is None else len(anchors)) + 1
-        self.components = components
         self.register_buffer("anchors", None if anchors is None else torch.sort(anchors).values)
-        self.register_buffer("n", torch.zeros(rows * components))
-        self.register_buffer("total", torch.zeros(rows * components, dim))
-        self.register_buffer("squares", torch.zeros(rows * components, dim))
+        self.register_buffer("n", torch.zeros(components, rows))
+        self.register_buffer("total", torch.zeros(components, rows, dim))
+        self.register_buffer("squares", torch.zeros(components, rows, dim))
         self.anchors: Tensor | None
         self.n: Tensor
         self.total: Tensor
@@ -65,40 +64,48 @@ class Trackers(nn.Module):
     @torch.no_grad()
     def observe(self, nodes: Tensor, delta: Tensor, component: int) -> None:
         """Take in one transition `[u, d]` of each of the nodes `[u]`, which may repeat."""
-        rows = self._rows(nodes) * self.components + component
+        rows = self._rows(nodes)
         delta = delta.detach().to(self.total.dtype)
-        self.n.index_add_(0, rows, torch.ones_like(rows, dtype=self.n.dtype))
-        self.total.index_add_(0, rows, delta)
-        self.squares.index_add_(0, rows, delta.square())
+        self.n[component].index_add_(0, rows, torch.ones_like(rows, dtype=self.n.dtype))
+        self.total[component].index_add_(0, rows, delta)
+        self.squares[component].index_add_(0, rows, delta.square())
 
     def transitions(self, nodes: Tensor) -> Transitions:
         """Return the mean transition of each of the nodes `[u]`, by the mixture's weights."""
-        n, total = self._of(nodes, self.n), self._of(nodes, self.total)
-        observations = n.sum(1)
+        rows = self._rows(nodes)
+        n = self.n.index_select(1, rows)
+        observations = n.sum(0)
         if self.weight is None:
-            return Transitions(total.sum(1) / observations.clamp(min=1).unsqueeze(1), observations)
-        share = self.weight.softmax(0) * (n > 0)  # a component that was never observed says nothing
-        share = share / share.sum(1, keepdim=True).clamp(min=torch.finfo(share.dtype).tiny)
-        means = total / n.clamp(min=1).unsqueeze(2)
-        return Transitions((share.unsqueeze(2) * means).sum(1), observations)
+            share = (1 / observations.clamp(min=1)).expand_as(n)
+        else:
+            weight = self.weight.softmax(0).unsqueeze(1) * (n > 0)  # one that was never observed says nothing
+            share = weight / weight.sum(0).clamp(min=torch.finfo(weight.dtype).tiny) / n.clamp(min=1)
+        return Transitions(_mixed(self.total, rows, share), observations)
 
     def variance(self, nodes: Tensor) -> Tensor:
         """Return the variance `[u, d]` of the transitions of each of the nodes, all components together."""
-        n = self._of(nodes, self.n).sum(1).clamp(min=1).unsqueeze(1)
-        mean = self._of(nodes, self.total).sum(1) / n
-        return (self._of(nodes, self.squares).sum(1) / n - mean.square()).clamp(min=0)
+        rows = self._rows(nodes)
+        n = self.n.index_select(1, rows)
+        share = (1 / n.sum(0).clamp(min=1)).expand_as(n)
+        square, mean = (_mixed(sums, rows, share) for sums in (self.squares, self.total))
+        return (square - mean.square()).clamp(min=0)
 
     def tracked_share(self) -> float:
         """Return the share of nodes, or of anchors, with at least one observation."""
-        of_own = self.n.view(-1, self.components).sum(1)[:-1]
-        return float((of_own > 0).double().mean())
+        return float((self.n.sum(0)[:-1] > 0).double().mean())
 
     def _rows(self, nodes: Tensor) -> Tensor:
-        last = len(self.n) // self.components - 1
+        last = self.n.shape[1] - 1
         if self.anchors is None:
             return nodes.clamp(max=last)
         place = torch.searchsorted(self.anchors, nodes).clamp_(max=last - 1)
         return torch.where(self.anchors[place] == nodes, place, last)
 
-    def _of(self, nodes: Tensor, sums: Tensor) -> Tensor:
-        return sums.view(-1, self.components, *sums.shape[1:])[self._rows(nodes)]
+
+def _mixed(sums: Tensor, rows: Tensor, share: Tensor) -> Tensor:
+    """Return some rows of sums `[components, rows, d]`, added up by their share `[components, u]`."""
+    parts = [
+        of_one.index_select(0, rows) * part.unsqueeze(1) for of_one, part in zip(sums, share, strict=True)
+    ]
+    mixed: Tensor = parts[0] if len(parts) == 1 else parts[0] + parts[1]
+    return mixed
