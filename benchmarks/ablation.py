@@ -80,7 +80,8 @@ def main() -> None:
 
     def folder_of(job: tuple[int, str, str]) -> Path:
         seed, model, variant = job
-        place = "-".join([given.dataset, model, *given.option, f"{given.batch_size}-{given.step_size}"])
+        sizes_and_length = f"{given.batch_size}-{given.step_size}-{given.epochs}"
+        place = "-".join([given.dataset, model, *given.option, sizes_and_length])
         return Path(given.folder) / place / f"{variant.replace(' ', '-')}-{seed}"
 
     def do(job: tuple[int, str, str]) -> None:
@@ -90,6 +91,8 @@ def main() -> None:
         train(folder_of(job), given.dataset, settings)
 
     failed = do_all(jobs, do, given.jobs)
+    if len(failed) == len(jobs):
+        raise SystemExit("\n".join(failed))
     table = pl.DataFrame([row(job, folder_of(job)) for job in jobs if (folder_of(job) / "run.json").exists()])
     table.write_parquet(given.folder / "ablation.parquet")
     report(table, given.folder / "ablation.png")
@@ -109,7 +112,9 @@ def product() -> dict[str, list[object]]:
     named = [
         [f"{name}={value}" for name, value in zip(FACTORS, values, strict=True)] for values in combinations
     ]
-    return {"off": []} | {" ".join(options): flags_of(options) for options in named}
+    return {"off": [], "S": flags_of(PARTS["S"])} | {
+        " ".join(options): flags_of(options) for options in named
+    }
 
 
 def flags_of(options: list[str] | None) -> list[object]:
@@ -121,9 +126,8 @@ def flags_of(options: list[str] | None) -> list[object]:
 def row(job: tuple[int, str, str], folder: Path) -> dict[str, object]:
     seed, model, variant = job
     run = json.loads((folder / "run.json").read_text())
-    memory = {
-        f"memory_{name}": run["history"][-1]["memory"].get(name) for name in ("movement", "gain", "coherence")
-    }
+    of_best = run["history"][run["best_epoch"] - 1]["memory"]
+    memory = {f"memory_{name}": of_best.get(name) for name in ("movement", "gain", "coherence")}
     scores = {"val_ap": run["val"]["ap"], "test_ap": run["test"]["ap"], "seconds": run["seconds_per_epoch"]}
     return {"model": model, "variant": variant, "seed": seed} | scores | memory
 

@@ -92,6 +92,10 @@ def test_an_interrupted_command_says_how_to_go_on_and_does(synthetic: Path, tmp_
         (["synthetic", "--device", "gpu"], "device 'gpu' cannot be used here"),
         (["synthetic", "--config", "none.toml"], "no such file of settings"),
         (["synthetic", "--tensorboard"], "give out="),
+        (["synthetic", "--pres-option", "betta=1"], "PRES has no option 'betta'. Did you mean 'beta'?"),
+        (["synthetic", "--pres-option", "gain=kalman"], "gain='kalman'"),
+        (["synthetic", "--memory", "exact", "--sweeps", "2"], "memory='exact' needs no sweeps"),
+        (["--resume", "nowhere", "--pres"], "leave out pres"),
         (["--resume", "nowhere"], "nowhere holds no run"),
         (["synthetic", "--resume", "nowhere"], "leave out source"),
         (["synthetic", "--src", "user"], "'synthetic' is a named dataset"),
@@ -104,3 +108,29 @@ def test_a_mistake_is_one_clear_line_and_leaves_nothing(
     assert done.returncode == 1 and done.stdout == ""
     assert len(done.stderr.splitlines()) == 1 and says in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_pres_from_a_file_and_from_flags(synthetic: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "smooth.toml"
+    settings.write_text(f"{synthetic.read_text()}[smoothing]\nbeta = 0.3\n")
+    done = run("train", "--config", settings, "--epochs", "1", "--pres-option", "gain=pending", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["config"]["smoothing"] | {"beta": 0.3, "gain": "pending"} == found["config"]["smoothing"]
+    assert found["history"][0]["memory"].keys() == {"movement", "coherence", "gain", "delta", "tracked"}
+
+
+@pytest.mark.parametrize(
+    ("line", "flags", "says"),
+    [
+        ("smoothing = true", ["--pres"], "smoothing=True in the file of settings: it must be a table"),
+        ("model_options = 3", ["-o", "memory_dim=8"], "model_options=3 in the file of settings"),
+        ("[smoothing]\nbetta = 1", [], "PRES has no option 'betta'. Did you mean 'beta'?"),
+    ],
+)
+def test_a_file_with_a_mistake_is_one_clear_line(
+    tmp_path: Path, line: str, flags: list[str], says: str
+) -> None:
+    (tmp_path / "bad.toml").write_text(f'source = "synthetic"\n{line}\n')
+    done = run("train", "--config", "bad.toml", *flags, cwd=tmp_path)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and says in done.stderr

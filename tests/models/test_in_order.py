@@ -5,7 +5,8 @@ import torch
 
 from pres.errors import OptionError
 from pres.models import MDGNN
-from pres.models.in_order import half_events
+from pres.models.in_order import HalfEvents, half_events
+from pres.models.scratch import scratch_of
 from pres.sampling import TemporalBatches
 from tests.models.conftest import KINDS, make, random_events, stream_of
 
@@ -24,6 +25,8 @@ def assert_same_state(one: MDGNN, two: MDGNN) -> None:
     a, b = one.measure(nodes), two.measure(nodes)
     assert torch.allclose(a.memory, b.memory, atol=1e-10)
     assert torch.equal(a.last_update, b.last_update) and torch.equal(a.pending, b.pending)
+    assert torch.equal(one.memory.count, two.memory.count)
+    assert torch.equal(one.memory.partner_count, two.memory.partner_count)
     for name in ("memory", "last_update", "last_event"):
         assert torch.allclose(one.memory.get_buffer(name), two.memory.get_buffer(name), atol=1e-10), name
     for mails, others in ((one.memory.mail_of(nodes), two.memory.mail_of(nodes)),):
@@ -109,6 +112,23 @@ def test_levels_are_those_of_events_where_mail_goes_to_endpoints(kind: str) -> N
         for node, half in {src: halves_of[e][0], dst: halves_of[e][1]}.items():
             last[node] = half
     assert level.tolist() == expected
+
+
+def test_levels_are_found_once_for_a_model_and_its_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = stream_of(random_events(seed=7, n=150))
+    model, levels, found = make("jodie", stream), HalfEvents.levels, []
+
+    def counted(halves: HalfEvents) -> torch.Tensor:
+        found.append(halves)
+        return levels(halves)
+
+    monkeypatch.setattr(HalfEvents, "levels", counted)
+    for _ in range(2):
+        for replayed in (scratch_of(model), model):
+            replayed.reset()
+            for batch in TemporalBatches(stream, 50):
+                replayed.absorb(batch, sweeps=None)
+    assert len(found) == 3
 
 
 def test_what_has_no_order_of_single_events_is_refused() -> None:

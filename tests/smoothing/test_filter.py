@@ -63,6 +63,20 @@ def test_a_pending_gain_trusts_a_measurement_less_the_more_updates_it_lost() -> 
     assert 1 > gains[0] > gains[1] > gains[2] > 0
 
 
+@pytest.mark.parametrize("gain", ["learned", "pending"])
+def test_what_is_told_of_a_correction_is_about_nodes_with_a_prediction(gain: str) -> None:
+    made = seen(PRES(gain=gain))
+    told = []
+    for nodes in (slice(0, 3), slice(0, 4)):  # of the last node nothing was seen
+        given = (tensor[nodes] for tensor in (NODES, PREVIOUS, MEASURED, ELAPSED, COUNT))
+        made(*given)
+        told.append({name: float(value) for name, value in made.latest().items()})
+    assert told[0] == pytest.approx(told[1]) and told[0]["delta"] > 0
+    made(*(tensor[3:] for tensor in (NODES, PREVIOUS, MEASURED, ELAPSED, COUNT)))
+    alone = made.latest()
+    assert 0 < float(alone["gain"]) < 1 and float(alone["delta"]) == 0
+
+
 def test_a_pending_step_is_added_once_per_event() -> None:
     made = Filter(PRES(gain="pending", observed="measured"), num_nodes=1, dim=1).double()
     one, two = torch.tensor([[1.0]]).double(), torch.tensor([[2.0]]).double()

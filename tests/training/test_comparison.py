@@ -110,6 +110,17 @@ def test_the_test_of_a_run_is_found_again() -> None:
     assert found.window is None
 
 
+def test_the_memory_that_a_run_was_evaluated_with_is_used_again() -> None:
+    model = model_before(0)
+    run = pres.fit(model, EVENTS, epochs=1, batch_size=100, memory="exact", eval_memory="trained")
+    run.restore(model)
+    found, standard = (
+        compare(model, EVENTS, strategies=["random"], baselines=False, sweeps=sweeps) for sweeps in (None, 1)
+    )
+    assert found.rows[0].metrics == run.test != standard.rows[0].metrics
+    assert "followed exactly" in shown(found) and "followed" not in shown(standard)
+
+
 def test_progress_counts_every_event_that_is_scored_or_replayed() -> None:
     heard: list[tuple[int, int]] = []
     compare(

@@ -15,7 +15,7 @@ from pres.sampling import NegativeSampler, TemporalBatches
 from pres.smoothing import Filter
 from pres.training import FitConfig
 from pres.training.opened import open_run
-from pres.training.state import state_of
+from pres.training.state import TrainingState, state_of
 from pres.training.step import train_on_batch
 from pres.training.trainer import Trainer
 from tests.models.conftest import KINDS, make, random_events, stream_of
@@ -107,12 +107,16 @@ def test_a_corrected_memory_does_not_depend_on_roles_or_on_the_batch_to_come(kin
         train_on_batch(model, batch, (batch.dst.unsqueeze(1) + 1) % 12, optimiser)
     batch = stream[60:]
     one = model.measure(model.look(batch, (batch.dst.unsqueeze(1) + 1) % 12).nodes)
+    turned = stream_of([(d, s, t) for s, d, t in random_events(seed=2, n=80)])  # both ends change roles
+    drawn = model.look(turned[60:], (batch.src.unsqueeze(1) + 1) % 12).nodes
     swapped = torch.randperm(12, generator=torch.Generator().manual_seed(0))[: len(batch)]
     two = model.measure(model.look(batch, swapped.repeat(20)[: len(batch)].unsqueeze(1)).nodes)
     shared = one.nodes[torch.isin(one.nodes, two.nodes)]
     assert len(shared) > 4
     pair = one.kept[one.places_of(shared)], two.kept[two.places_of(shared)]
     assert torch.allclose(*pair, atol=1e-12)
+    other, again = model.measure(drawn), drawn[torch.isin(drawn, one.nodes)]
+    assert torch.allclose(other.kept[other.places_of(again)], one.kept[one.places_of(again)], atol=1e-12)
     alone = model.measure(shared[:1])
     assert torch.allclose(alone.kept[0], one.kept[one.places_of(shared[:1])][0], atol=1e-12)
 
@@ -179,6 +183,38 @@ def test_a_run_with_pres_is_saved_opened_and_gone_on_with(tmp_path: Path) -> Non
     settings: dict[str, Any] = {"batch_size": 150, "patience": 9, "smoothing": smoothing}
     on = pres.fit(longer, EVENTS, epochs=3, out=tmp_path / "run", resume=True, **settings)
     assert len(on.history) == 3 and asdict(on.history[1]) == asdict(run.history[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"smoothing": PRES(gain="pending", mixture="learned", delta="rate")},
+        {"smoothing": PRES(anchors=10), "step_size": 50},
+        {"smoothing": PRES(), "memory": "exact"},
+    ],
+)
+def test_pres_goes_on_from_the_middle_of_an_epoch_bit_for_bit(
+    kind: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    def trainer() -> Trainer:
+        model = build_model(kind, EVENTS, {"memory_dim": 16, "time_dim": 8}, seed=0)
+        return Trainer(model, EVENTS, FitConfig.of({"batch_size": 150, "epochs": 2, **options}))
+
+    straight = trainer()
+    for _ in range(4):
+        straight.train_next_batch()
+    correction = straight.model.correction
+    assert isinstance(correction, Filter) and float(correction.trackers.n.sum()) > 0
+    file = straight.state().save(tmp_path / "middle.safetensors")
+    expected = straight.run_epoch()
+    resumed = trainer()
+    resumed.restore(TrainingState.load(file))
+    found = resumed.run_epoch()
+    assert (found.loss, found.val, found.memory) == (expected.loss, expected.val, expected.memory)
+    state = state_of(resumed.model)
+    for name, value in state_of(straight.model).items():
+        assert torch.equal(value, state[name]), name
 
 
 def test_the_learning_rate_follows_the_root_of_the_step() -> None:

@@ -40,6 +40,7 @@ def evaluate(
     from rich.progress import Progress
 
     from pres.training.comparison import STRATEGIES, compare
+    from pres.training.config import FitConfig
     from pres.training.opened import open_run
     from pres.training.step import arithmetic
 
@@ -61,6 +62,7 @@ def evaluate(
             negatives=negatives,
             batch_size=settings["eval_batch_size"] if batch_size is None else batch_size,
             seed=settings["seed"] if seed is None else seed,
+            sweeps=FitConfig.of(settings).eval_sweeps,
             baselines=baselines,
             on_progress=lambda done, to_do: progress.update(task, completed=done, total=to_do),
         )
@@ -131,6 +133,9 @@ def _notes(comparison: Comparison) -> Table:
     as_given = comparison.memory == "as given"
     replayed = "replayed from the stream's first event to the part, with the trained weights"
     table.add_row("memory", "as the run left it just before the part" if as_given else replayed)
+    if comparison.sweeps != 1:
+        inside = "exactly" if comparison.sweeps is None else f"by {comparison.sweeps} sweeps"
+        table.add_row("in a batch", f"the events' order is followed {inside}, as the run was evaluated")
     if comparison.window is not None:
         table.add_row("window", f"{comparison.window:,} units of time, as long as the part")
     return table

@@ -65,8 +65,11 @@ def train(
         typer.Option(help="sqrt: the rate grows with the root of the events per step.  \\[default: fixed]"),
     ] = None,
     pres: Annotated[
-        bool, typer.Option("--pres", help="Smooth memory: predict, correct, keep coherent.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--pres/--no-pres", help="Smooth memory: predict, correct, keep coherent.  \\[default: no]"
+        ),
+    ] = None,
     pres_option: Annotated[
         list[str] | None, typer.Option(help="An option of PRES, as beta=0.2; repeatable.")
     ] = None,
@@ -132,13 +135,14 @@ def train(
     flags = {name: given.get(name) for name in ("source", "model", *FitConfig.model_fields)}
     settings |= {name: value for name, value in flags.items() if value is not None}
     if reading:
-        settings["reading"] = settings.get("reading", {}) | reading
+        settings["reading"] = _more(settings, "reading", reading)
     if option:
-        settings["model_options"] = settings.get("model_options", {}) | named_values(option, "option")
-    if pres or pres_option:
-        settings["smoothing"] = (settings.get("smoothing") or {}) | named_values(
-            pres_option or [], "pres-option"
-        )
+        settings["model_options"] = _more(settings, "model_options", named_values(option, "option"))
+    if pres is False:
+        settings["smoothing"] = None
+    elif pres or pres_option:
+        further = named_values(pres_option or [], "pres-option")
+        settings["smoothing"] = _more(settings, "smoothing", further)
     if resume is not None:
         _check_resume(given, reading)
         settings = RunFolder(resume).config() | settings
@@ -192,6 +196,16 @@ def _line(done: EpochResult, num_train: int, epochs: int) -> str:
         f"epoch {done.epoch:>3}  loss {done.loss:.4f}  validation AP {done.val.ap:.4f}  "
         f"{num_train / done.seconds:,.0f} events/s  at most {left} left"
     )
+
+
+def _more(settings: dict[str, Any], table: str, further: dict[str, Any]) -> dict[str, Any]:
+    """Return a table of the settings with further values; those go before its own."""
+    known = settings.get(table) or {}
+    if not isinstance(known, dict):
+        raise OptionError(
+            f"{table}={known!r} in the file of settings: it must be a table of names and values."
+        )
+    return known | further
 
 
 def named_values(pairs: list[str], flag: str) -> dict[str, Any]:

@@ -165,9 +165,10 @@ class Smoothing(nn.Module):
                     negatives = self._measure(drawn)
             self._plain("update_state", src, dst, t, raw_msg)
             self._tally(src, dst)
-            for component, update in ((EVENT, self._committed), (NEGATIVE, negatives)):
-                if update is not None:
-                    _observe(self.filter, update, component)
+            updates = {EVENT: self._committed, NEGATIVE: negatives}
+            found = [(*_transitions(self.filter, u), c) for c, u in updates.items() if u is not None]
+            for nodes, delta, component in found:
+                self.filter.record(nodes, delta, component)
         self._committed = None
 
     def _reset_state(self) -> None:
@@ -217,17 +218,16 @@ class Smoothing(nn.Module):
         self.partner_count[nodes] = count[torch.searchsorted(nodes, partner)]
 
 
-def _observe(by: Filter, update: _Update, component: int) -> None:
-    """Let a filter take in the transitions of the nodes that had messages."""
+def _transitions(by: Filter, update: _Update) -> tuple[Tensor, Tensor]:
+    """Return the nodes with messages that made a transition, and its δ."""
     at = update.pending
-    by.observe(
+    return by.transitions(
         update.nodes[at],
         update.previous[at],
         update.measured[at],
         update.kept[at],
         update.elapsed[at],
         update.count[at],
-        component,
     )
 
 

@@ -146,12 +146,11 @@ class InOrder:
         own, partner = found.memory[halves.own[newest]], found.memory[halves.partner[newest]]
         content = torch.cat([own, partner, model.about(batch, kept).to(own.dtype)], dim=1)
         model.memory.deliver(kept.to, content, batch.offset + kept.at, batch.t[kept.at], rank)
-        own_events = torch.zeros_like(counts).index_add_(0, place, letters.is_own.long())
-        partner_events = own_events[torch.searchsorted(recipients, letters.partner[ends - 1])]
-        last_own = torch.zeros_like(counts).scatter_reduce_(
-            0, place, torch.where(letters.is_own, letters.at, 0), "amax"
-        )
-        model.memory.tally(recipients, own_events, partner_events, batch.t[last_own])
+        # In order no update is lost: counts are those of a batch that held the newest letter's event alone.
+        newest_of_each = letters[ends - 1]
+        own_events = newest_of_each.is_own.long()
+        model.memory.tally(recipients, own_events, torch.ones_like(own_events), batch.t[newest_of_each.at])
+        model.memory.last_event[halves.node[last]] = batch.t[halves.event[last]]
 
 
 def half_events(model: MDGNN, batch: EventStream) -> HalfEvents:

@@ -175,7 +175,7 @@ class MDGNN(nn.Module):
         if start < int(self.memory.position):
             raise OptionError(
                 f"the memory has taken in {int(self.memory.position):,} events and knows event {start:,} "
-                "already. Use model.memory.reset(), or restore a state from before them."
+                "already. Use model.reset(), or restore a state from before them."
             )
 
     def _check_pairs(self, src: Tensor, dst: Tensor, t: Tensor, position: int) -> None:

@@ -41,7 +41,8 @@ def scratch_of(model: Model) -> Model:
 
 
 def _copy(model: Model, shared: Iterable[Tensor]) -> Model:
-    kept = {id(part): part for part in (*shared, model.index, model._t)}
+    # What is known of the stream alone is shared; so are levels, wherever they are found first.
+    kept = {id(part): part for part in (*shared, model.index, model._t, model.in_order)}
     return copy.deepcopy(model, kept).eval()
 
 

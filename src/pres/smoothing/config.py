@@ -23,7 +23,7 @@ class PRES(Settings):
             ``"step"``: the transition per update; ``"innovation"``: corrected minus predicted, as Eq. 8;
             ``"residual"``: corrected minus measured, as Algorithm 2.
         observed: Whether transitions end at the ``"corrected"`` or at the ``"measured"`` memory.
-        components: Components of the mixture per node: 2 tells events from negatives, 1 does not.
+        components: Components of the mixture per node: 2 follow events and drawn negatives, 1 only events.
         mixture: Their weights: by ``"counts"`` (the same as one pooled tracker), or ``"learned"`` for all.
         gain: The weight γ of the measurement (Eq. 7): ``"learned"``, ``"fixed"``, or ``"pending"``: from the
             events that a batch held of the node and of its partner, and from the tracked variance.
@@ -32,7 +32,8 @@ class PRES(Settings):
         embed: Whether embeddings see the ``"corrected"`` or the ``"measured"`` memory (Algorithm 2).
         coherence: The mean cosine per ``"node"``, or one inner product of the whole ``"batch"``.
         anchors: Trackers only for so many nodes, the most active; all others share one.
-        lr_rule: ``"sqrt"`` multiplies the learning rate by √(events per step / 200), as Theorem 2 asks.
+        lr_rule: ``"sqrt"`` multiplies the learning rate by √(events per step / 200), as Theorem 2 asks; the
+            same as ``lr_rule`` of `pres.fit`, for training with PRES alone.
         shortest_gap: Time differences below this (in mean gaps of a node) count as this; ties have 0.
         longest_gap: Time differences above this count as this.
     """
@@ -65,6 +66,12 @@ class PRES(Settings):
             raise ValueError(
                 "delta='residual' is the corrected minus the measured memory: observe 'corrected'."
             )
+        if self.gain == "fixed" and self.per_dimension:
+            raise ValueError(
+                "per_dimension=True needs a gain that is learned or pending: a fixed one is gamma."
+            )
+        if self.mixture == "learned" and self.components == 1:
+            raise ValueError("mixture='learned' weighs components against each other: use components=2.")
         if self.shortest_gap > self.longest_gap:
             raise ValueError(f"shortest_gap={self.shortest_gap} exceeds longest_gap={self.longest_gap}.")
         return self

@@ -42,7 +42,7 @@ class Filter(nn.Module):
             self.gain = LearnedGain(config.gamma, dim if config.per_dimension else None)
         else:
             self.gain = PendingGain(config.per_dimension)
-        self._latest: tuple[Tensor, Tensor] | None = None
+        self._latest: tuple[Tensor, Tensor, Tensor] | None = None  # γ, what was added, and where
 
     def reset(self) -> None:
         """Forget every transition, as before the first event."""
@@ -70,16 +70,24 @@ class Filter(nn.Module):
         seen = self.trackers.transitions(nodes)
         step = self._span(elapsed, count) * seen.mean.to(measured.dtype)
         gain = self._gain(nodes, seen, elapsed, count, partner_count).to(measured.dtype)
-        self._latest = gain.detach(), step.detach()
+        self._latest = gain.detach(), step.detach(), seen.known
         gain = torch.where(seen.known.unsqueeze(1), gain, 1)  # 1 returns the measurement, to the bit
         return torch.lerp(previous + step, measured, gain)
 
     def latest(self) -> dict[str, Tensor]:
-        """Return the mean γ of the latest correction, and the mean length of what its predictions added."""
+        """Return the mean γ of the latest correction, and the mean length of what its predictions added.
+
+        Both are over the nodes that had a prediction; where none had, γ is as it would have been.
+        """
         if self._latest is None:
             return {}
-        gain, step = self._latest
-        return {"gain": gain.mean(), "delta": step.norm(dim=1).mean()}
+        gain, step, known = self._latest
+        weight = known.to(step.dtype)
+        mean_step = (weight * step.norm(dim=1)).sum() / weight.sum().clamp(min=1)
+        if gain.ndim == 2:  # one per node
+            weight = torch.where(known.any(), weight, 1)
+            return {"gain": (weight * gain.mean(1)).sum() / weight.sum().clamp(min=1), "delta": mean_step}
+        return {"gain": gain.mean(), "delta": mean_step}
 
     @torch.no_grad()
     def observe(
@@ -95,11 +103,32 @@ class Filter(nn.Module):
         """Take in the transitions of nodes `[u]`: arguments as of the correction, and what it returned.
 
         ``component`` says whether the nodes had an event (0) or were drawn as negatives (1); with a mixture
-        of one component only events count. The first update of a node is none of them: it leads from nothing
-        to a memory, farther than any that follows, and would make bad predictions of those.
+        of one component only events count. To observe several components of one batch, find the `transitions`
+        of all before any is recorded: an innovation is told by what the correction knew.
         """
-        if component >= self.config.components:
-            return
+        found = self.transitions(nodes, previous, measured, corrected, elapsed, count)
+        self.record(*found, component)
+
+    def record(self, nodes: Tensor, delta: Tensor, component: int) -> None:
+        """Let trackers take in what `transitions` found."""
+        if component < self.config.components:
+            self.trackers.observe(nodes, delta, component)
+
+    @torch.no_grad()
+    def transitions(
+        self,
+        nodes: Tensor,
+        previous: Tensor,
+        measured: Tensor,
+        corrected: Tensor,
+        elapsed: Tensor,
+        count: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Return the nodes among ``nodes`` `[u]` that made a transition, and its δ `[v, d]`.
+
+        The first update of a node is none: it leads from nothing to a memory, farther than any that follows,
+        and would make bad predictions of those.
+        """
         end = corrected if self.config.observed == "corrected" else measured
         span = self._span(elapsed, count)
         if self.config.delta == "innovation":
@@ -111,9 +140,7 @@ class Filter(nn.Module):
         else:
             delta = (end - previous) / span
         begun = (previous != 0).any(dim=1).nonzero().squeeze(1)
-        if len(begun) < len(nodes):
-            nodes, delta = nodes[begun], delta[begun]
-        self.trackers.observe(nodes, delta, component)
+        return (nodes, delta) if len(begun) == len(nodes) else (nodes[begun], delta[begun])
 
     def _span(self, elapsed: Tensor, count: Tensor) -> Tensor:
         """Return how many times `[u, 1]` a prediction adds δ̂."""

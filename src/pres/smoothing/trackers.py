@@ -107,5 +107,5 @@ def _mixed(sums: Tensor, rows: Tensor, share: Tensor) -> Tensor:
     parts = [
         of_one.index_select(0, rows) * part.unsqueeze(1) for of_one, part in zip(sums, share, strict=True)
     ]
-    mixed: Tensor = parts[0] if len(parts) == 1 else parts[0] + parts[1]
+    mixed: Tensor = sum(parts[1:], parts[0])
     return mixed

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pres.events import EventStream
+from pres.incidence import incidences
 from pres.models import MDGNN, States
 from pres.models.scratch import scratch_of
 from pres.sampling import TemporalBatches
@@ -57,7 +59,7 @@ def resynchronised(
             else _corrected(way.filter, *updated[way.sweeps])
             for way in ways
         ]
-        yield Truth(start, copied.measure(nodes).memory, copied.memory.count[nodes] > 1), found
+        yield Truth(start, copied.measure(nodes).memory, _repeated(batch, nodes)), found
         on_batch()
 
 
@@ -70,6 +72,12 @@ def _corrected(filter_: Filter, states: States, partner_count: Tensor) -> Tensor
     return corrected
 
 
+def _repeated(batch: EventStream, nodes: Tensor) -> Tensor:
+    """Return whether each of a batch's distinct nodes `[u]` has more than one event in it."""
+    entries = incidences(batch.src, batch.dst, batch.num_nodes)
+    return torch.bincount(torch.searchsorted(nodes, entries.nodes), minlength=len(nodes)) > 1
+
+
 @torch.no_grad()
 def exactly(model: MDGNN, batches: TemporalBatches, on_batch: Callable[[], object]) -> list[Truth]:
     """Return the truth of every batch."""
@@ -78,7 +86,7 @@ def exactly(model: MDGNN, batches: TemporalBatches, on_batch: Callable[[], objec
         nodes = nodes_of(batch)
         start = copied.measure(nodes).memory
         copied.absorb(batch, sweeps=None)
-        found.append(Truth(start, copied.measure(nodes).memory, copied.memory.count[nodes] > 1))
+        found.append(Truth(start, copied.measure(nodes).memory, _repeated(batch, nodes)))
         on_batch()
     return found
 

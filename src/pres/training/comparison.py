@@ -47,6 +47,7 @@ class Comparison:
     batch_size: int
     negatives: int  # per event
     seed: int
+    sweeps: int | None  # inside a batch of the model's memory; 1 is the standard, None the exact memory
     pool: str  # of random negatives, and of those without a history; see `NegativeSampler`
     pool_size: int
     window: float | None  # of EdgeBank (window), in the stream's unit of time; None without baselines
@@ -67,6 +68,7 @@ def compare(
     negatives: int = 1,
     batch_size: int = 200,
     seed: int = 0,
+    sweeps: int | None = 1,
     baselines: bool = True,
     window: float | None = None,
     on_progress: Callable[[int, int], None] | None = None,
@@ -85,6 +87,7 @@ def compare(
         negatives: Negatives per event.
         batch_size: Events per batch, in replay too, whatever the training batch was.
         seed: The same seed gives the same negatives.
+        sweeps: How the model's memory moves inside a batch, in replay too; see `MDGNN.absorb`.
         baselines: Whether to score EdgeBank and popularity too.
         window: How long EdgeBank (window) remembers; by default as long as the part is.
         on_progress: Called after every batch with the events done and to do.
@@ -114,12 +117,13 @@ def compare(
         "batch_size": batch_size,
         "negatives": negatives,
         "seed": seed,
+        "sweeps": sweeps,
         "on_batch": step,
     }
     rows: list[ComparisonRow] = []
     with _left_as_found(model):
         if replayed:
-            _replay(model, events[: scored.offset], batch_size, step)
+            _replay(model, events[: scored.offset], batch_size, sweeps, step)
         before_part = model.memory.snapshot()
         for sampler in samplers:
             model.memory.restore(before_part)
@@ -137,6 +141,7 @@ def compare(
         batch_size=batch_size,
         negatives=negatives,
         seed=seed,
+        sweeps=sweeps,
         pool=POOL,
         pool_size=len(samplers[0].pool),
         window=window if baselines else None,
@@ -166,10 +171,16 @@ def _rows(name: str, strategy: NegativeStrategy, scores: LinkScores, seen: Tenso
     ]
 
 
-def _replay(model: MDGNN, before: EventStream, batch_size: int, step: Callable[[EventStream], None]) -> None:
+def _replay(
+    model: MDGNN,
+    before: EventStream,
+    batch_size: int,
+    sweeps: int | None,
+    step: Callable[[EventStream], None],
+) -> None:
     """Bring the memory to the end of ``before``, from nothing, with the weights as they are."""
     model.memory.reset()
-    scorer = ModelScorer(model)
+    scorer = ModelScorer(model, sweeps)
     for batch in TemporalBatches(before, batch_size):
         scorer.absorb(batch)
         step(batch)

@@ -55,6 +55,16 @@ class FitConfig(Settings):
         """Events between two updates of the weights."""
         return self.step_size or self.batch_size
 
+    @property
+    def train_sweeps(self) -> int | None:
+        """How a batch of training is absorbed, see `MDGNN.absorb`."""
+        return None if self.memory == "exact" else self.sweeps
+
+    @property
+    def eval_sweeps(self) -> int | None:
+        """How a batch of validation and test is absorbed."""
+        return self.train_sweeps if self.eval_memory == "trained" else 1
+
 
 class TrainConfig(FitConfig):
     """Everything ``pres train`` needs to know; saved with a run, and enough to repeat it."""

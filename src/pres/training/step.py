@@ -36,7 +36,8 @@ def train_on_batch(
         negatives: Other destinations `[b, count]`.
         optimiser: What moves the weights.
         step_size: Events per optimiser step; None for one step. Every step measures memory anew from the same
-            mail; the batch is absorbed once, with the weights of that moment.
+            mail; the batch is absorbed once: with the memory that its only step measured, or with what the
+            weights after several make of the mail.
         precision: See `arithmetic`.
         smoothing: The objective's settings; the filter, if any, is the model's ``correction``.
         sweeps: How the batch is absorbed, see `MDGNN.absorb`.
@@ -94,18 +95,21 @@ def _take_in(
     if states is None:
         states = model.measure(distinct(torch.cat([ends, drawn])))
     model.absorb(batch, states, sweeps)
+    found = []
     for component, nodes in ((EVENT, ends), (NEGATIVE, drawn)):
         place = states.places_of(nodes)
         place = place[states.pending[place]]
-        model.correction.observe(
+        transitions = model.correction.transitions(
             states.nodes[place],
             states.previous[place],
             states.measured[place],
             states.kept[place],
             (states.last_update - states.previous_update)[place],
             states.count[place],
-            component,
         )
+        found.append((*transitions, component))
+    for nodes, delta, component in found:
+        model.correction.record(nodes, delta, component)
 
 
 def _check_finite(loss: Tensor, optimiser: torch.optim.Optimizer, batch: EventStream) -> None:

@@ -47,8 +47,8 @@ class Trainer:
             )
         self.batches = TemporalBatches(self.split.train, config.batch_size)
         self.sampler = NegativeSampler(events)
-        model.correction = new_filter(model, config.smoothing, events)
-        self.sweeps = None if config.memory == "exact" else config.sweeps
+        if config.smoothing is not None or isinstance(model.correction, Filter):  # one's own may stay
+            model.correction = new_filter(model, config.smoothing, events)
         self.optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=config.lr)
         self.epoch, self.batch, self.seconds = 1, 0, 0.0
         self.sums: dict[str, float] = {}  # over the events of the epoch so far
@@ -113,7 +113,7 @@ class Trainer:
             step_size=self.config.step_size,
             precision=self.config.precision,
             smoothing=self.config.smoothing,
-            sweeps=self.sweeps,
+            sweeps=self.config.train_sweeps,
             seed=seed,
         )
         for name, value in means.items():
@@ -136,7 +136,7 @@ class Trainer:
     def evaluate(self, part: EventStream) -> LinkMetrics:
         """Return the metrics on a part that follows what the memory has taken in."""
         size, seed = self.config.eval_batch_size, self.config.seed
-        sweeps = self.sweeps if self.config.eval_memory == "trained" else 1
+        sweeps = self.config.eval_sweeps
         with arithmetic(self.device, self.config.precision):
             return evaluate(self.model, part, self.sampler, batch_size=size, seed=seed, sweeps=sweeps)
 
