@@ -4,55 +4,35 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from pres.cli.console import plain, print_json, say, stderr, stdout
 from pres.cli.source import (
     AsJson,
-    Bipartite,
-    Categories,
     Debug,
-    Directed,
-    DstColumn,
-    Header,
-    LabelColumn,
-    Separator,
     Source,
-    SrcColumn,
-    TimeColumn,
-    TimeUnit,
-    XColumns,
     open_events,
-    reading_options,
+    reads_events,
 )
 
 if TYPE_CHECKING:
     from pres.datasets import Entry
 
 
+@reads_events
 def diagnose(
     source: Source,
-    src: SrcColumn = None,
-    dst: DstColumn = None,
-    t: TimeColumn = None,
-    label: LabelColumn = None,
-    x: XColumns = None,
-    categories: Categories = None,
-    bipartite: Bipartite = None,
-    directed: Directed = False,
-    header: Header = True,
-    separator: Separator = None,
-    time_unit: TimeUnit = None,
     batch_size: Annotated[list[int] | None, typer.Option(help="A batch size to try; repeatable.")] = None,
     ties: Annotated[Literal["cut", "whole"], typer.Option(help="May a batch cut equal times apart?")] = "cut",
     png: Annotated[Path | None, typer.Option(help="Also draw the diagnosis as a picture here.")] = None,
     as_json: AsJson = False,
     debug: Debug = False,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Show what a stream is like, and what larger temporal batches would lose."""
-    reading = reading_options(locals())
     from pres.diagnosis import diagnose as run_diagnosis
     from pres.diagnosis.figure import check_png
     from pres.diagnosis.tables import as_tables

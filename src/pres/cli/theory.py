@@ -10,20 +10,9 @@ import typer
 from pres.cli.console import print_json, say, stderr, stdout
 from pres.cli.source import (
     AsJson,
-    Bipartite,
-    Categories,
     Debug,
-    Directed,
-    DstColumn,
-    Header,
-    LabelColumn,
-    Separator,
     Source,
-    SrcColumn,
-    TimeColumn,
-    TimeUnit,
-    XColumns,
-    reading_options,
+    reads_events,
 )
 from pres.cli.subject import chosen_subject, made_subject
 from pres.cli.train import Model
@@ -110,6 +99,7 @@ def state_space(
 
 
 @app.command(epilog="Example: pres theory variance wikipedia --model tgn --events 20000 --png variance.png")
+@reads_events
 def variance(
     source: SourceOrRun = None,
     run: SavedRun = None,
@@ -126,23 +116,13 @@ def variance(
     limit: Events = None,
     seed: Seed = 0,
     device: Device = "cpu",
-    src: SrcColumn = None,
-    dst: DstColumn = None,
-    t: TimeColumn = None,
-    label: LabelColumn = None,
-    x: XColumns = None,
-    categories: Categories = None,
-    bipartite: Bipartite = None,
-    directed: Directed = False,
-    header: Header = True,
-    separator: Separator = None,
-    time_unit: TimeUnit = None,
     png: Png = None,
     as_json: AsJson = False,
     debug: Debug = False,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Theorem 1: the variance of the gradient over the draw of negatives, against the batch size."""
-    reading = reading_options(locals())
     check_picture(png)
     from pres.theory.tables import variance_tables
     from pres.theory.variance import gradient_variance
@@ -170,6 +150,7 @@ def variance(
 
 
 @app.command(epilog="Example: pres theory convergence wikipedia --model jodie --mu 0.2 --epochs 5 --json")
+@reads_events
 def convergence(
     source: Source,
     model: ModelName = "tgn",
@@ -187,23 +168,13 @@ def convergence(
     limit: Events = None,
     seed: Seed = 0,
     device: Device = "cpu",
-    src: SrcColumn = None,
-    dst: DstColumn = None,
-    t: TimeColumn = None,
-    label: LabelColumn = None,
-    x: XColumns = None,
-    categories: Categories = None,
-    bipartite: Bipartite = None,
-    directed: Directed = False,
-    header: Header = True,
-    separator: Separator = None,
-    time_unit: TimeUnit = None,
     png: Png = None,
     as_json: AsJson = False,
     debug: Debug = False,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Theorem 2: the terms of its bound on a model in training, and the step size it asks for."""
-    reading = reading_options(locals())
     check_picture(png)
     from pres.theory.convergence import convergence_terms
     from pres.theory.tables import convergence_table

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from pres.cli.console import stderr
 from pres.cli.source import (
     AsJson,
-    Bipartite,
-    Categories,
     Debug,
-    Directed,
-    DstColumn,
-    Header,
-    LabelColumn,
-    Separator,
-    SrcColumn,
-    TimeColumn,
-    TimeUnit,
-    XColumns,
-    reading_options,
+    reads_events,
 )
 from pres.cli.subject import chosen_subject
 from pres.cli.theory import (
@@ -41,6 +30,7 @@ from pres.cli.theory import (
 )
 
 
+@reads_events
 def coherence(
     source: SourceOrRun = None,
     run: SavedRun = None,
@@ -64,23 +54,13 @@ def coherence(
     limit: Events = None,
     seed: Seed = 0,
     device: Device = "cpu",
-    src: SrcColumn = None,
-    dst: DstColumn = None,
-    t: TimeColumn = None,
-    label: LabelColumn = None,
-    x: XColumns = None,
-    categories: Categories = None,
-    bipartite: Bipartite = None,
-    directed: Directed = False,
-    header: Header = True,
-    separator: Separator = None,
-    time_unit: TimeUnit = None,
     png: Png = None,
     as_json: AsJson = False,
     debug: Debug = False,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Definition 3: whether gradients at an older memory lead where those at a fresh one do."""
-    reading = reading_options(locals())
     check_picture(png)
     from pres.smoothing import PRES
     from pres.theory.coherence import memory_coherence
@@ -111,6 +91,7 @@ def coherence(
     show(found, coherence_table(found), png, as_json)
 
 
+@reads_events
 def distance(
     source: SourceOrRun = None,
     run: SavedRun = None,
@@ -150,23 +131,13 @@ def distance(
     limit: Events = None,
     seed: Seed = 0,
     device: Device = "cpu",
-    src: SrcColumn = None,
-    dst: DstColumn = None,
-    t: TimeColumn = None,
-    label: LabelColumn = None,
-    x: XColumns = None,
-    categories: Categories = None,
-    bipartite: Bipartite = None,
-    directed: Directed = False,
-    header: Header = True,
-    separator: Separator = None,
-    time_unit: TimeUnit = None,
     png: Png = None,
     as_json: AsJson = False,
     debug: Debug = False,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """How far a batch leaves memory from the exact one: standard, with a filter, and with sweeps."""
-    reading = reading_options(locals())
     check_picture(png)
     from pres.theory.distance import DELTAS, GAMMAS, OBSERVED, SWEEPS, candidates, distance_to_exact
     from pres.theory.tables import distance_table

@@ -11,20 +11,9 @@ import typer
 from pres.cli.console import notices, plain, print_json, say, stderr, stdout
 from pres.cli.source import (
     AsJson,
-    Bipartite,
-    Categories,
     Debug,
-    Directed,
-    DstColumn,
-    Header,
-    LabelColumn,
-    Separator,
-    SrcColumn,
-    TimeColumn,
-    TimeUnit,
-    XColumns,
     open_events,
-    reading_options,
+    reads_events,
 )
 from pres.errors import OptionError
 
@@ -35,6 +24,7 @@ Model = Literal["tgn", "jodie", "apan"]
 Precision = Literal["float32", "bfloat16"]
 
 
+@reads_events
 def train(
     source: Annotated[
         str | None, typer.Argument(help="A file of events (CSV, Parquet, NumPy), or a dataset's name.")
@@ -107,23 +97,13 @@ def train(
         Path | None, typer.Option(help="Go on with the run in this folder, from where it stopped.")
     ] = None,
     tensorboard: Annotated[bool, typer.Option(help="Also log for TensorBoard, inside --out.")] = False,
-    src: SrcColumn = None,
-    dst: DstColumn = None,
-    t: TimeColumn = None,
-    label: LabelColumn = None,
-    x: XColumns = None,
-    categories: Categories = None,
-    bipartite: Bipartite = None,
-    directed: Directed = False,
-    header: Header = True,
-    separator: Separator = None,
-    time_unit: TimeUnit = None,
     as_json: AsJson = False,
     debug: Debug = False,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Train a memory model to predict links; weights are chosen on validation, the test part is reported."""
     given = locals()
-    reading = reading_options(given)
     from pres.models.build import build_model
     from pres.training import fit
     from pres.training.config import FitConfig, TrainConfig, read_config
