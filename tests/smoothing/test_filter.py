@@ -110,6 +110,9 @@ def test_gamma_of_1_changes_no_bit() -> None:
         ({"shortest_gap": 11.0}, "shortest_gap=11.0 exceeds longest_gap"),
         ({"anchors": 0}, "anchors=0"),
         ({"gain": "kalman"}, "gain='kalman'"),
+        ({"filter": False, "beta": 0.0}, "leave nothing of PRES"),
+        ({"gain": "fixed", "per_dimension": True}, "per_dimension=True needs a gain"),
+        ({"mixture": "learned", "components": 1}, "use components=2"),
     ],
 )
 def test_settings_that_cannot_be_are_one_clear_line(options: dict[str, Any], message: str) -> None:

@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,3 +119,12 @@ def test_a_loss_that_is_not_a_number_stops_with_the_batch() -> None:
     with pytest.raises(DivergedError, match="events 0 to 99"):
         pres.fit(model, EVENTS, batch_size=100, epochs=1)
     assert all(torch.equal(v, kept[n]) for n, v in model.named_parameters() if n != "link.out.bias")
+
+
+def test_a_run_that_would_lack_negatives_is_refused_before_it_begins(tmp_path: Path) -> None:
+    n = 400
+    src, dst = torch.zeros(n, dtype=torch.int64), 1 + torch.arange(n) % 5  # one source, five destinations
+    events = pres.EventStream(src, dst, torch.arange(n).double(), num_nodes=6)
+    with pytest.raises(pres.PresError, match="meets all 5 destinations"):
+        pres.fit(pres.JODIE(events, memory_dim=8), events, batch_size=100, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

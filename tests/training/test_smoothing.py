@@ -239,3 +239,17 @@ def test_a_model_forgets_a_filter_that_is_not_asked_for() -> None:
     assert model.correction is not None
     pres.fit(model, EVENTS, batch_size=150, epochs=1)
     assert model.correction is None and not any(name.startswith("correction") for name in state_of(model))
+
+
+@pytest.mark.parametrize("wrong", [True, PRES, "both"])
+def test_what_is_no_pres_is_one_clear_line(wrong: object) -> None:
+    with pytest.raises(pres.PresError, match=r"smoothing is pres\.PRES\(…\) in Python") as error:
+        FitConfig.of({"smoothing": wrong})
+    assert "\n" not in str(error.value)
+
+
+def test_a_run_says_how_memory_was_helped() -> None:
+    assert "JODIE on synthetic with PRES and 2 sweeps:" in repr(
+        trained("jodie", smoothing=PRES(), sweeps=2)[1]
+    )
+    assert "JODIE on synthetic:" in repr(trained("jodie")[1])

@@ -137,5 +137,5 @@ def _notes(comparison: Comparison) -> Table:
         inside = "exactly" if comparison.sweeps is None else f"by {comparison.sweeps} sweeps"
         table.add_row("in a batch", f"the events' order is followed {inside}, as the run was evaluated")
     if comparison.window is not None:
-        table.add_row("window", f"{comparison.window:,} units of time, as long as the part")
+        table.add_row("window", f"{comparison.window:,.6g} units of time, as long as the part")
     return table

@@ -193,7 +193,7 @@ def convergence(
         iterations=iterations,
         limit=limit,
         seed=seed,
-        weights=subject.weights,
+        weights=f"new (seed {seed}), trained for {epochs} epochs",
         progress=stderr.is_terminal,
     )
     show(found, convergence_table(found), png, as_json)
@@ -208,11 +208,11 @@ def check_picture(png: Path | None) -> None:
 
 
 def show(found: Result, tables: RenderableType, png: Path | None, as_json: bool) -> None:
-    """Draw the result if asked, and print it as JSON or as tables."""
-    if png is not None:
-        found.save_png(png)
-        say(f"picture: {png}")
+    """Print the result as JSON or as tables, and draw it if asked."""
     if as_json:
         print_json(found.to_dict() | {"png": None if png is None else str(png)})
     else:
         stdout.print(tables, highlight=False)
+    if png is not None:
+        found.save_png(png)
+        say(f"picture: {png}")

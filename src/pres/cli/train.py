@@ -119,6 +119,8 @@ def train(
     if option:
         settings["model_options"] = _more(settings, "model_options", named_values(option, "option"))
     if pres is False:
+        if pres_option:
+            raise OptionError("--no-pres trains without PRES: leave out --pres-option, or --no-pres.")
         settings["smoothing"] = None
     elif pres or pres_option:
         further = named_values(pres_option or [], "pres-option")
@@ -174,8 +176,12 @@ def _line(done: EpochResult, num_train: int, epochs: int) -> str:
     left = duration((epochs - done.epoch) * done.seconds)
     return (
         f"epoch {done.epoch:>3}  loss {done.loss:.4f}  validation AP {done.val.ap:.4f}  "
-        f"{num_train / done.seconds:,.0f} events/s  at most {left} left"
+        f"{_gain(done)}{num_train / done.seconds:,.0f} events/s  at most {left} left"
     )
+
+
+def _gain(done: EpochResult) -> str:
+    return f"γ {done.memory['gain']:.2f}  " if "gain" in done.memory else ""
 
 
 def _more(settings: dict[str, Any], table: str, further: dict[str, Any]) -> dict[str, Any]:
@@ -194,7 +200,8 @@ def named_values(pairs: list[str], flag: str) -> dict[str, Any]:
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise OptionError(f"--{flag} {pair}: give a name and a value, as name=64.")
+            example = "beta=0.2" if flag == "pres-option" else "memory_dim=64"
+            raise OptionError(f"--{flag} {pair}: give a name and a value, as {example}.")
         try:
             options[name] = json.loads(text)
         except ValueError:

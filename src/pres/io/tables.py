@@ -285,7 +285,7 @@ def _from_pandas(frame: Any, where: str) -> pl.DataFrame:
     try:
         return pl.DataFrame([_column(name, frame.iloc[:, place]) for place, name in enumerate(names)])
     except ImportError:
-        raise OptionError("a pandas frame is read through pyarrow: pip install 'pres[pandas]'.") from None
+        raise OptionError("a pandas frame is read through pyarrow: pip install pyarrow.") from None
 
 
 def _column(name: str, values: Any) -> pl.Series:

@@ -109,7 +109,10 @@ class InOrder:
         else:
             everything = torch.arange(len(halves.moved), device=memory.device)
             for _ in range(sweeps - 1):
-                memory[halves.moved] = mail.update(memory, last_update, everything)
+                swept = mail.update(memory, last_update, everything)
+                if torch.equal(swept, memory[halves.moved]):
+                    break  # it is exact: further sweeps would find the same
+                memory[halves.moved] = swept
         return MemoryInOrder(halves, memory, last_update)
 
     def _by_level(self, batch: EventStream, halves: HalfEvents) -> list[Tensor]:

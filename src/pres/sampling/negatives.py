@@ -11,6 +11,7 @@ from torch import Tensor
 from pres.errors import NoNegativeError, OptionError, check_choice
 from pres.events import EventStream
 from pres.incidence import check_key_range, distinct, first_of_equal, sorted_keys
+from pres.sampling.batches import TemporalBatches
 from pres.sampling.counter_random import below, uniform
 from pres.sampling.index import check_slice
 
@@ -93,6 +94,13 @@ class NegativeSampler:
             lost = fallback[:, 0]
             nodes[lost] = self._from_pool(batch, sources, partners, u, lost)
         return Negatives(nodes, fallback)
+
+    def check(self, batches: TemporalBatches) -> None:
+        """Raise if some source of these batches would be left without a negative."""
+        largest = int(torch.diff(batches.edges).max()) if len(batches) else 0
+        if len(self.pool) <= 2 * largest:  # otherwise no batch can hold them all
+            for batch in batches:
+                self.sample(batch)
 
     def _from_pool(
         self, batch: EventStream, sources: Tensor, partners: Tensor, u: Tensor, rows: Tensor | None = None

@@ -60,6 +60,8 @@ class PRES(Settings):
 
     @pydantic.model_validator(mode="after")
     def _makes_sense(self) -> Self:
+        if not self.filter and self.beta == 0:
+            raise ValueError("filter=False and beta=0 leave nothing of PRES: train without it.")
         if self.gain == "learned" and self.gamma == 1:
             raise ValueError("gamma=1 is where a learned gain cannot start: use less, or gain='fixed'.")
         if self.delta == "residual" and self.observed == "measured":

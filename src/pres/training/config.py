@@ -37,7 +37,13 @@ class FitConfig(Settings):
     @pydantic.field_validator("smoothing", mode="before")
     @classmethod
     def _smoothing_from_a_file(cls, value: object) -> object:
-        return PRES(**value) if isinstance(value, dict) else value
+        if value is None or isinstance(value, PRES):
+            return value
+        if isinstance(value, dict):
+            return PRES(**value)
+        raise ValueError(
+            "smoothing is pres.PRES(…) in Python, and a table [smoothing] of its options in a file."
+        )
 
     @pydantic.model_validator(mode="after")
     def _weights_move_with_the_memory(self) -> Self:

@@ -92,9 +92,17 @@ class Run:
         model.correction = saved_filter(model, self.config["smoothing"], self.state)
         load_into(model, self.state)
 
+    def _ways(self) -> str:
+        """Return how memory was helped, in words; nothing if it was not."""
+        ways = ["PRES"] if self.config["smoothing"] is not None else []
+        ways += ["exact memory"] if self.config["memory"] == "exact" else []
+        ways += [f"{self.config['sweeps']} sweeps"] if self.config["sweeps"] > 1 else []
+        return f" with {' and '.join(ways)}" if ways else ""
+
     def __repr__(self) -> str:
         title = self.dataset if self.variant is None else f"{self.dataset} ({self.variant})"
         return (
-            f"Run of {self.model} on {title}: test AP {self.test.ap:.4f}, validation AP {self.val.ap:.4f} "
+            f"Run of {self.model} on {title}{self._ways()}: "
+            f"test AP {self.test.ap:.4f}, validation AP {self.val.ap:.4f} "
             f"at epoch {self.best_epoch} of {len(self.history)}, {self.seconds_per_epoch:.1f} s per epoch"
         )

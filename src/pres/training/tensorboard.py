@@ -22,7 +22,7 @@ def epoch_writer(folder: Path | None, wanted: bool) -> AbstractContextManager[Wr
     try:
         import tensorboard  # noqa: F401
     except ImportError:
-        raise OptionError("TensorBoard is not installed: pip install 'pres[tensorboard]'.") from None
+        raise OptionError("TensorBoard is not installed: pip install tensorboard.") from None
     return _writing(folder / "tensorboard")
 
 

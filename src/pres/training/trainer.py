@@ -47,6 +47,8 @@ class Trainer:
             )
         self.batches = TemporalBatches(self.split.train, config.batch_size)
         self.sampler = NegativeSampler(events)
+        for batches in (self.batches, *(TemporalBatches(p, config.eval_batch_size) for p in self.split[1:])):
+            self.sampler.check(batches)  # what cannot be is said before a run begins
         if config.smoothing is not None or isinstance(model.correction, Filter):  # one's own may stay
             model.correction = new_filter(model, config.smoothing, events)
         self.optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=config.lr)
