@@ -70,7 +70,8 @@ def test_the_objective_changes_gradients(kind: str) -> None:
             model.absorb(batch)
         optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)
         negatives = (stream[60:].dst.unsqueeze(1) + 1) % 12
-        train_on_batch(model, stream[60:], negatives, optimiser, smoothing=PRES(beta=beta, filter=False))
+        smoothing = PRES(beta=beta, filter=False) if beta else None
+        train_on_batch(model, stream[60:], negatives, optimiser, smoothing=smoothing)
         return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
     without, with_it = gradients(0.0), gradients(0.5)

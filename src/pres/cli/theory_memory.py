@@ -66,7 +66,7 @@ def coherence(
     from pres.theory.coherence import memory_coherence
     from pres.theory.tables import coherence_table
 
-    smoothing = None if beta is None else PRES(beta=beta, filter=False)
+    smoothing = PRES(beta=beta, filter=False) if beta else None
     subject = chosen_subject(
         source,
         run,
