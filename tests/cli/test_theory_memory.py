@@ -121,7 +121,7 @@ def test_convergence_measures_coherence_where_it_is_not_given(log: Path) -> None
         (["distance", "log.csv", "--sweeps", "1"], "one is the standard"),
         (["distance", "log.csv", "--delta", "speed"], "delta='speed'"),
         (["distance", "log.csv", "--gamma", "2"], "gamma=2"),
-        (["distance", "log.csv", "--batch-size", "200"], "does not fit twice"),
+        (["distance", "log.csv", "--batch-size", "200"], "needs 400 events to measure on"),
     ],
 )
 def test_a_mistake_is_said(

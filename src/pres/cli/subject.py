@@ -34,12 +34,17 @@ def chosen_subject(
     batch_size: int,
     seed: int,
     device: str,
+    limit: int | None,
+    needed: int,
 ) -> Subject:
     """Return the model of a saved run, or a new one on a source of events after some training.
 
     ``making`` holds ``model``, ``option``, ``epochs`` and further settings of training, each None if it is
-    not given; none may be for a saved run. ``batch_size`` is that of training.
+    not given; none may be for a saved run. ``batch_size`` is that of training. If the first ``limit``
+    training events are fewer than ``needed``, that is said before anything is trained.
     """
+    if limit is not None and limit < 1:
+        raise OptionError(f"--events {limit}: measure on at least one.")
     if (source is None) == (run is None):
         raise OptionError("say what to measure on: either a source of events, or a saved run with --run.")
     if run is not None:
@@ -51,6 +56,12 @@ def chosen_subject(
     given |= {name: value for name, value in making.items() if value is not None}
     model, option, epochs = given.pop("model"), given.pop("option", None), given.pop("epochs")
     made = made_subject(source, reading, model, option, seed, device)
+    train = len(made.events.split().train)
+    if needed > (train if limit is None else min(limit, train)):
+        raise OptionError(
+            f"the largest --batch-size needs {needed:,} events to measure on, of {train:,} training events"
+            f"{'' if limit is None else f' and --events {limit:,}'}. Give smaller ones."
+        )
     return trained_subject(made, epochs, {"batch_size": batch_size, **given, "seed": seed})
 
 

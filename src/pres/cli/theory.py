@@ -135,6 +135,8 @@ def variance(
         train_batch_size,
         seed,
         device,
+        limit,
+        needed=max(batch_size or [0]),
     )
     found = gradient_variance(
         subject.model,

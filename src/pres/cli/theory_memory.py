@@ -75,6 +75,8 @@ def coherence(
         train_batch_size,
         seed,
         device,
+        limit,
+        needed=max(batch_size or [0]),
     )
     found = memory_coherence(
         subject.model,
@@ -151,6 +153,8 @@ def distance(
         train_batch_size,
         seed,
         device,
+        limit,
+        needed=2 * max(batch_size or [0]),
     )
     found = distance_to_exact(
         subject.model,
