@@ -79,12 +79,14 @@ def train(
 
 
 @pytest.mark.parametrize("aggregator", ["LastAggregator", "MeanAggregator"])
-@pytest.mark.parametrize("options", [{"gain": "fixed", "gamma": 1.0}, {"filter": False}])
-def test_a_gain_of_1_without_the_objective_is_pyg(aggregator: str, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "config", [PRES(beta=0, gain="fixed", gamma=1.0), PRES(filter=False)], ids=["V", "S"]
+)
+def test_a_gain_of_1_without_the_objective_is_pyg(aggregator: str, config: PRES) -> None:
     plain, smoothed = make(aggregator=aggregator), make(aggregator=aggregator)
-    smoothing = smooth(smoothed, PRES(beta=0, **options))
+    smoothing = smooth(smoothed, config)
     assert list(train(plain, STREAM, 16, epochs=2)) == list(
-        train(smoothed, STREAM, 16, epochs=2, objective=True)
+        train(smoothed, STREAM, 16, epochs=2, objective=config.filter)
     )
     for memory in (plain, smoothed):
         memory.eval()
