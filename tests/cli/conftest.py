@@ -9,3 +9,11 @@ def clicks(tmp_path: Path) -> Path:
     lines = [f"user{i % 7},item{i % 3},{1_700_000_000 + 10 * i}" for i in range(300)]
     path.write_text("\n".join(["user,item,ts", *lines]) + "\n")
     return path
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("log") / "log.csv"
+    lines = [f"user{i % 7},item{i * i % 41},{10 * i}" for i in range(300)]
+    path.write_text("\n".join(["user,item,ts", *lines]))
+    return path

@@ -4,30 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import pres
-from pres.cli import app
 from pres.errors import PresError
 from pres.models.build import build_model
 from tests.cli.process import run as pres_command
+from tests.cli.process import theory as run
 
 SMALL = ["--model", "jodie", "-o", "memory_dim=8", "-o", "time_dim=4"]
-
-
-def run(*arguments: str | Path) -> str:
-    """What a command that works prints to stdout, in this process."""
-    done = CliRunner().invoke(app, ["theory", *map(str, arguments)], catch_exceptions=False)
-    assert done.exit_code == 0, done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("log") / "log.csv"
-    lines = [f"user{i % 7},item{i * i % 41},{10 * i}" for i in range(300)]
-    path.write_text("\n".join(["user,item,ts", *lines]))
-    return path
 
 
 def test_state_space_needs_no_data_and_gives_one_json_object_and_a_picture(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pres.errors import OptionError
 from pres.events import EventStream
-from pres.incidence import incidences, run_starts
+from pres.incidence import incidences
 from pres.models.letters import Letters, letters_of, one_per_event
 from pres.nn.memory import Mail
 
@@ -176,7 +176,7 @@ def half_events(model: MDGNN, batch: EventStream) -> HalfEvents:
     first = torch.ones_like(entries.nodes, dtype=torch.bool)
     first[1:] = entries.nodes[1:] != entries.nodes[:-1]
     places = torch.arange(len(first), device=first.device)
-    before = torch.where(run_starts(first) == places, -1, places - 1) if len(first) else places
+    before = torch.where(first, -1, places - 1)
     keys = letters.to * b + letters.at
     begin = torch.searchsorted(keys, entries.nodes * b)
     end = torch.searchsorted(keys, entries.keys)  # letters of earlier events than the half-event's own

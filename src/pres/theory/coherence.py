@@ -37,7 +37,7 @@ from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.pending import PendingProfile, pending_sets
 from pres.theory.event_loss import EventLoss
 from pres.theory.exact import MemoryInside, replay_exactly
-from pres.theory.gradients import flat_gradient, trainable, training_part, whole_batches
+from pres.theory.gradients import flat_gradient, sizes_to_try, trainable, training_part, whole_batches
 from pres.theory.measured import Measured, about
 
 Fresh = Literal["before", "after"]
@@ -130,13 +130,8 @@ def memory_coherence(
     if not 0 <= near_zero < 1:
         raise OptionError(f"near_zero={near_zero}: give a share of the median length, from 0 to below 1.")
     part = training_part(model, events, limit)
-    if batch_sizes is None:
-        batch_sizes = [size for size in BATCH_SIZES if size <= len(part)] or [len(part)]
-    sizes = sorted(set(batch_sizes))
-    if not sizes:
-        raise OptionError("give at least one batch size.")
     sampler = NegativeSampler(events.to(part.src.device))
-    cut = {size: whole_batches(part, size) for size in sizes}
+    cut = {size: whole_batches(part, size) for size in sizes_to_try(part, batch_sizes, BATCH_SIZES)}
     rows: list[CoherenceRow] = []
     with Progress(console=Console(stderr=True), transient=True, disable=not progress) as bars:
         for size, batches in cut.items():

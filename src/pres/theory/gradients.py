@@ -34,6 +34,15 @@ def whole_batches(part: EventStream, size: int) -> TemporalBatches:
     return TemporalBatches(part[: len(part) // size * size], size)
 
 
+def sizes_to_try(part: EventStream, batch_sizes: Sequence[int] | None, usual: Sequence[int]) -> list[int]:
+    """Return the batch sizes asked for in increasing order, or those of the usual ones that fit the part."""
+    if batch_sizes is None:
+        batch_sizes = [size for size in usual if size <= len(part)] or [len(part)]
+    if not batch_sizes:
+        raise OptionError("give at least one batch size.")
+    return sorted(set(batch_sizes))
+
+
 def replay(model: MDGNN, batches: TemporalBatches) -> Iterator[tuple[MDGNN, EventStream]]:
     """Yield a copy of ``model`` with each batch, its memory as a training epoch has it just before the batch.
 

@@ -40,7 +40,15 @@ from pres.events import EventStream
 from pres.models import MDGNN
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.counter_random import derived
-from pres.theory.gradients import batch_loss, flat_gradient, replay, trainable, training_part, whole_batches
+from pres.theory.gradients import (
+    batch_loss,
+    flat_gradient,
+    replay,
+    sizes_to_try,
+    trainable,
+    training_part,
+    whole_batches,
+)
 from pres.theory.measured import Measured, about
 
 Loss = Literal["mean", "sum"]
@@ -143,13 +151,8 @@ def gradient_variance(
     if draws < 2:
         raise OptionError(f"draws={draws}: a variance needs at least two.")
     part = training_part(model, events, limit)
-    if batch_sizes is None:
-        batch_sizes = [size for size in BATCH_SIZES if size <= len(part)] or [len(part)]
-    sizes = sorted(set(batch_sizes))
-    if not sizes:
-        raise OptionError("give at least one batch size.")
     sampler = NegativeSampler(events.to(part.src.device))
-    cut = {size: whole_batches(part, size) for size in sizes}
+    cut = {size: whole_batches(part, size) for size in sizes_to_try(part, batch_sizes, BATCH_SIZES)}
     rows: list[VarianceRow] = []
     with Progress(console=Console(stderr=True), transient=True, disable=not progress) as bars:
         for size, batches in cut.items():

@@ -90,13 +90,14 @@ def _take_in(
     if not isinstance(model.correction, Filter):
         model.absorb(batch, states, sweeps)
         return
-    ends = distinct(torch.cat([batch.src, batch.dst]))
-    drawn = distinct(negatives)
+    roles = {EVENT: distinct(torch.cat([batch.src, batch.dst]))}
+    if model.correction.config.components > NEGATIVE:
+        roles[NEGATIVE] = distinct(negatives)
     if states is None:
-        states = model.measure(distinct(torch.cat([ends, drawn])))
+        states = model.measure(distinct(torch.cat(list(roles.values()))))
     model.absorb(batch, states, sweeps)
     found = []
-    for component, nodes in ((EVENT, ends), (NEGATIVE, drawn)):
+    for component, nodes in roles.items():
         place = states.places_of(nodes)
         place = place[states.pending[place]]
         transitions = model.correction.transitions(
