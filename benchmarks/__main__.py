@@ -1,11 +1,11 @@
-"""Run the benchmarks: ``python -m benchmarks [sampling] [scaling] [synthetic] [loading] [smoothing]``."""
+"""Run the benchmarks: ``python -m benchmarks``, or some by name: ``python -m benchmarks sampling scale``."""
 
 import os
 import sys
 
 import torch
 
-from benchmarks import loading, sampling, scaling, smoothing, synthetic
+from benchmarks import loading, sampling, scale, scaling, smoothing, synthetic
 
 BENCHMARKS = {
     "sampling": sampling.run,
@@ -13,6 +13,7 @@ BENCHMARKS = {
     "synthetic": synthetic.run,
     "loading": loading.run,
     "smoothing": smoothing.run,
+    "scale": scale.run,
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pres.errors import DegenerateStreamError, OptionError
@@ -123,6 +123,21 @@ def test_a_split_keeps_every_event_and_tears_no_time_apart(
     for name in ("src", "dst", "t"):
         assert torch.equal(torch.cat([getattr(part, name) for part in parts]), getattr(stream, name))
     assert parts.train.t[-1] < parts.val.t[0] and parts.val.t[-1] < parts.test.t[0]
+
+
+@given(small_streams(), st.floats(0.01, 0.98), st.floats(0.01, 0.98))
+def test_a_split_cuts_where_time_next_moves_on(
+    events: list[tuple[int, int, float]], train: float, val: float
+) -> None:
+    times = [t for _, _, t in events]
+    steps = [k for k in range(1, len(times)) if times[k] != times[k - 1]]
+    assume(train + val < 1 and len(steps) >= 2)
+    first = min([k for k in steps if k >= round(len(times) * train)], default=steps[-1])
+    first = min(first, steps[-2])
+    second = min([k for k in steps if k >= round(len(times) * (train + val))], default=steps[-1])
+    second = max(second, min(k for k in steps if k > first))
+    parts = as_stream(events).split(train, val)
+    assert [len(part) for part in parts] == [first, second - first, len(times) - second]
 
 
 def test_ties_at_a_boundary_belong_to_the_earlier_part() -> None:

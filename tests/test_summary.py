@@ -4,6 +4,8 @@ import pytest
 import torch
 from hypothesis import given
 
+import pres
+from pres import summary
 from pres.events import EventStream, StreamInfo
 from pres.summary import human_duration
 from tests.oracles import summary as oracle
@@ -38,6 +40,14 @@ def test_summary_of_a_stream_known_by_hand() -> None:
     # node 0: 10, 30, 30; node 1: 10, 10, 30; node 2: 10, 30
     assert s.mean_gap == pytest.approx((20 + 0 + 0 + 20 + 20) / 5)
     assert s.positives == 2
+
+
+def test_the_mean_gap_is_found_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = pres.load("synthetic", num_events=500)
+    wanted = float(summary.gaps_between_events_of_a_node(events).double().mean())
+    for at_once in (1, 7, 500):
+        monkeypatch.setattr(summary, "_AT_ONCE", at_once)
+        assert summary.mean_gap(events) == wanted
 
 
 def test_summary_of_an_empty_slice_and_of_a_stream_without_labels() -> None:

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from pres.io import read
     from pres.models import APAN, JODIE, TGN
     from pres.smoothing import PRES
+    from pres.store.folder import open_store
+    from pres.store.write import write_store
     from pres.training import Run, classify, compare, evaluate, fit, load_run, predict
+    from pres.training.state_bytes import state_bytes
 
 __version__ = "0.1.0"
 
@@ -35,12 +38,15 @@ __all__ = [
     "load_run",
     "models",
     "nn",
+    "open_store",
     "predict",
     "read",
     "sampling",
     "smoothing",
+    "state_bytes",
     "theory",
     "training",
+    "write_store",
 ]
 
 # Where each public name lives. They are imported when first asked for: torch takes seconds to import, and
@@ -61,8 +67,11 @@ _HOME = {
     "fit": "pres.training",
     "load": "pres.datasets",
     "load_run": "pres.training",
+    "open_store": "pres.store.folder",
     "predict": "pres.training",
     "read": "pres.io",
+    "state_bytes": "pres.training.state_bytes",
+    "write_store": "pres.store.write",
 }
 
 

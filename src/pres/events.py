@@ -15,12 +15,13 @@ from torch import Tensor
 
 from pres.errors import DegenerateStreamError, OptionError
 from pres.ids import IdMap
+from pres.incidence import IndexArrays
 
 if TYPE_CHECKING:
     from pres.summary import Summary
 
 _PER_EVENT = ("src", "dst", "t", "x", "categories", "label", "row")
-_TENSORS = (*_PER_EVENT, "node_x")
+COLUMNS = (*_PER_EVENT, "node_x")  # of a stream, where it has them
 SECONDS_PER_UNIT = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -89,9 +90,10 @@ class EventStream:
     offset: int = 0  # position of the first event in the stream this one was cut from
     info: StreamInfo = field(default_factory=StreamInfo)
     ids: IdMap = None  # type: ignore[assignment]  # the user's ids; counting from 0 when not given
+    index: IndexArrays | None = field(default=None, init=False)  # ready made, of the whole stream of a store
 
     def __post_init__(self) -> None:
-        own = {name: _copy(name, getattr(self, name)) for name in _TENSORS if getattr(self, name) is not None}
+        own = {name: _copy(name, getattr(self, name)) for name in COLUMNS if getattr(self, name) is not None}
         _check_shapes(own)
         _check_times(own["t"])
         num_nodes = _check_nodes(own["src"], own["dst"], self.num_nodes, self.num_src)
@@ -133,12 +135,17 @@ class EventStream:
         for name in _PER_EVENT:
             if fields[name] is not None:
                 fields[name] = fields[name][start:stop]
-        return _unchecked(fields | {"offset": self.offset + start})
+        if stop - start < len(self):
+            fields["index"] = None  # it is of all events
+        return unchecked(fields | {"offset": self.offset + start})
 
     def to(self, device: torch.device | str) -> EventStream:
         """Return the stream with its tensors on ``device``."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return _unchecked({k: v.to(device) if isinstance(v, Tensor) else v for k, v in fields.items()})
+        fields |= {k: v.to(device) for k, v in fields.items() if isinstance(v, Tensor)}
+        if self.index is not None:
+            fields["index"] = IndexArrays(*(part.to(device) for part in self.index))
+        return unchecked(fields)
 
     def without(self, *, edge: bool = False, node: bool = False) -> EventStream:
         """Return the stream without its edge or node features."""
@@ -148,12 +155,12 @@ class EventStream:
             fields |= {"x": None, "categories": None, "info": bare}
         if node:
             fields["node_x"] = None
-        return _unchecked(fields)
+        return unchecked(fields)
 
     def with_info(self, info: StreamInfo) -> EventStream:
         """Return the same events under another description."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return _unchecked(fields | {"info": info})
+        return unchecked(fields | {"info": info})
 
     def split(self, train: float = 0.70, val: float = 0.15) -> Split:
         """Return chronological train, validation and test parts; the test part gets the rest.
@@ -167,18 +174,26 @@ class EventStream:
             raise OptionError(
                 f"split(train={train}, val={val}): both must be positive and leave a test part."
             )
-        steps = (self.t[1:] != self.t[:-1]).nonzero()[:, 0] + 1  # where time moves on
-        if len(steps) < 2:
+        latest = self._run_start(len(self))  # where the last time begins, and the one before it
+        before = self._run_start(latest)
+        if before == 0:
+            times = min(len(self), 1 if latest == 0 else 2)
             raise DegenerateStreamError(
-                f"{self.info.title}: {len(self):,} events at {min(len(self), len(steps) + 1)} distinct times "
+                f"{self.info.title}: {len(self):,} events at {times} distinct times "
                 "cannot be split in three without tearing events of equal time apart. Use more events."
             )
-        wanted = torch.tensor([round(len(self) * train), round(len(self) * (train + val))])
-        first, second = torch.searchsorted(steps, wanted.to(steps.device)).tolist()
-        first = min(first, len(steps) - 2)
-        second = max(first + 1, min(second, len(steps) - 1))
-        cuts = (0, int(steps[first]), int(steps[second]), len(self))
+        first = min(self._run_end(round(len(self) * train)), before)
+        second = max(self._run_end(first + 1), min(self._run_end(round(len(self) * (train + val))), latest))
+        cuts = (0, first, second, len(self))
         return Split(*(self._view(start, stop) for start, stop in pairwise(cuts)))
+
+    def _run_start(self, stop: int) -> int:
+        """Return where the events of equal time that end before ``stop`` begin."""
+        return int(torch.searchsorted(self.t, self.t[stop - 1])) if stop else 0
+
+    def _run_end(self, stop: int) -> int:
+        """Return where the events at the time of that before ``stop`` end."""
+        return int(torch.searchsorted(self.t, self.t[max(stop, 1) - 1], right=True))
 
     @property
     def bipartite(self) -> bool:
@@ -209,7 +224,7 @@ class EventStream:
         return describe(self)
 
 
-def _unchecked(fields: dict[str, Any]) -> EventStream:
+def unchecked(fields: dict[str, Any]) -> EventStream:
     """Return a stream of parts that are known to fit, without copying them."""
     stream = object.__new__(EventStream)
     stream.__dict__.update(fields)

@@ -22,6 +22,30 @@ class Incidences(NamedTuple):
     events: Tensor  # [m] int64
 
 
+NO_KEY = torch.iinfo(torch.int64).max
+BLOCK = 32  # keys from one landmark to the next
+
+
+class IndexArrays(NamedTuple):
+    """What a `TemporalIndex` is made of.
+
+    Behind the ``m`` entries of neighbour and time is one more, which stands for no neighbour. Keys and
+    landmarks are followed by ``NO_KEY``: keys by at least one, and both up to a whole number of blocks.
+    """
+
+    keys: Tensor  # [≥ m + 1] int64, of the incidences
+    landmarks: Tensor  # [≥ len(keys) / BLOCK] int64, the first key of each block
+    neighbour: Tensor  # [m + 1] int64, the other endpoint
+    time: Tensor  # [m + 1], of the event
+    start: Tensor  # [num_nodes + 1] int64, where the entries of each node begin
+    first_of_equal: Tensor  # [n] int64, the first event at the time of each
+
+
+def whole_blocks(count: int) -> int:
+    """Return the least size of whole blocks that holds so many."""
+    return -(-count // BLOCK) * BLOCK
+
+
 def incidences(src: Tensor, dst: Tensor, num_nodes: int, direction: str = "both") -> Incidences:
     """Return the entries of events; directions ``"out"`` and ``"in"`` keep only sources or destinations."""
     n = len(src)
@@ -79,6 +103,14 @@ def first_of_equal(t: Tensor) -> Tensor:
     changed = torch.ones(len(t), dtype=torch.bool, device=t.device)
     changed[1:] = t[1:] != t[:-1]
     return run_starts(changed)
+
+
+def occurring(num_nodes: int, *sides: Tensor) -> Tensor:
+    """Return a mask `[num_nodes]` of the nodes among ``sides``, without a copy of any side."""
+    there = torch.zeros(num_nodes, dtype=torch.bool, device=sides[0].device)
+    for nodes in sides:
+        there.index_fill_(0, nodes, True)
+    return there
 
 
 def distinct(values: Tensor) -> Tensor:

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from pres.events import EventStream
-from pres.incidence import Incidences, check_key_range, distinct, incidences
+from pres.incidence import check_key_range, distinct, incidences, occurring
+
+_AT_ONCE = 1 << 22  # events of a pass that are looked at together
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,6 @@ def summarise(events: EventStream) -> Summary:
     distinct_pairs = len(distinct(events.src * events.num_nodes + events.dst))
     _, run_lengths = torch.unique_consecutive(events.t, return_counts=True)
     entries = incidences(events.src, events.dst, events.num_nodes)
-    gaps = _gaps(entries, events.t)
     return Summary(
         events=n,
         nodes=events.num_nodes,
@@ -58,18 +59,35 @@ def summarise(events: EventStream) -> Summary:
         distinct_pairs=distinct_pairs,
         repeated_share=1 - distinct_pairs / n if n else 0.0,
         most_events_of_a_node=int(torch.bincount(entries.nodes).max()) if n else 0,
-        mean_gap=float(gaps.double().mean()) if len(gaps) else 0.0,
+        mean_gap=mean_gap(events),
         positives=None if events.label is None else int((events.label != 0).sum()),
     )
 
 
+def mean_gap(events: EventStream) -> float:
+    """Return the mean time between consecutive events of the same node; 0 where no node has two.
+
+    The gaps of a node add up to its last time less its first: one pass, and memory for the nodes alone.
+    """
+    if len(events) == 0:
+        return 0.0
+    first, last = (events.t[end].repeat(events.num_nodes) for end in (-1, 0))  # to be lowered, and raised
+    entries = 0
+    for start in range(0, len(events), _AT_ONCE):
+        some = events[start : start + _AT_ONCE]
+        entries += 2 * len(some) - int((some.src == some.dst).sum())
+        for nodes in (some.src, some.dst):
+            first.scatter_reduce_(0, nodes, some.t, "amin")
+            last.scatter_reduce_(0, nodes, some.t, "amax")
+    there = occurring(events.num_nodes, events.src, events.dst)
+    gaps = entries - int(there.sum())
+    return float((last - first)[there].sum().item() / gaps) if gaps else 0.0
+
+
 def gaps_between_events_of_a_node(events: EventStream) -> Tensor:
     """Return the times between consecutive events of the same node, all nodes together."""
-    return _gaps(incidences(events.src, events.dst, events.num_nodes), events.t)
-
-
-def _gaps(entries: Incidences, t: Tensor) -> Tensor:
-    times = t[entries.events]
+    entries = incidences(events.src, events.dst, events.num_nodes)
+    times = events.t[entries.events]
     return (times[1:] - times[:-1])[entries.nodes[1:] == entries.nodes[:-1]]
 
 

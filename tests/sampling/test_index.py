@@ -3,10 +3,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pres
 from pres.errors import IndexOverflowError, OptionError
 from pres.events import EventStream
 from pres.incidence import check_key_range, incidences
 from pres.sampling import Neighbours, TemporalIndex
+from pres.sampling import index as index_module
 from tests.oracles.sampling import Event, history
 from tests.streams import as_stream, small_streams
 
@@ -26,6 +28,22 @@ def rows(neighbours: Neighbours) -> list[list[tuple[int, int, float]]]:
             ]
         )
     return found
+
+
+def test_landmarks_lead_to_where_a_plain_search_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = pres.load("synthetic", num_events=3_000)
+    index = TemporalIndex(stream)
+    assert len(index._first_landmarks) > 3
+    nodes = torch.arange(stream.num_nodes).repeat(40)
+    cutoffs = torch.arange(len(nodes)) * 37 % (len(stream) + 1)
+    wanted = index.counts(nodes, cutoffs)
+    monkeypatch.setattr(index_module, "_SEARCHED_AT_ONCE", 0)
+    assert torch.equal(index.counts(nodes, cutoffs), wanted)
+    tiny = TemporalIndex(stream[:1])
+    assert tiny.counts(torch.tensor([0, int(stream.src[0])]), torch.tensor([1, 1])).tolist() == [
+        int(stream.src[0] == 0),
+        1,
+    ]
 
 
 @given(events=small_streams(), k=st.integers(1, 6), direction=st.sampled_from(["both", "out", "in"]))

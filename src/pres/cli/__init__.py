@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pres import __version__
-from pres.cli import classify, data, evaluate, predict, theory, theory_memory, train
+from pres.cli import classify, data, evaluate, predict, store, theory, theory_memory, train
 from pres.cli.console import plain, stderr
 from pres.errors import PresError
 
@@ -27,6 +27,9 @@ app.command(epilog="Example: pres evaluate runs/a --strategy historical --negati
 app.command(epilog="Example: pres predict runs/a pairs.csv --src user --dst item")(predict.predict)
 app.command(epilog="Example: pres classify runs/a --epochs 20 --json")(classify.classify)
 app.command(epilog="Example: pres datasets --json")(data.datasets)
+app.command(epilog="Example: pres store clicks.parquet --src user --dst item --time ts --out clicks")(
+    store.store
+)
 app.add_typer(theory.app, name="theory")
 theory.app.command(epilog="Example: pres theory coherence mooc --model jodie --batch-size 800 --samples 500")(
     theory_memory.coherence

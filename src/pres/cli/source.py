@@ -14,7 +14,8 @@ from pres.cli.console import notices
 if TYPE_CHECKING:
     from pres.events import EventStream
 
-Source = Annotated[str, typer.Argument(help="A file of events (CSV, Parquet, NumPy), or a dataset's name.")]
+SOURCE_HELP = "A file of events (CSV, Parquet, NumPy), a store's folder, or a dataset's name."
+Source = Annotated[str, typer.Argument(help=SOURCE_HELP)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout and nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 SrcColumn = Annotated[str | None, typer.Option("--src", help="Column of the source's id.")]

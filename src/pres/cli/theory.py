@@ -29,7 +29,7 @@ ModelOption = Annotated[
     typer.Option("--option", "-o", help="An option of the model, as memory_dim=64; repeatable."),
 ]
 SourceOrRun = Annotated[
-    str | None, typer.Argument(help="A file of events or a dataset's name; not with --run.")
+    str | None, typer.Argument(help="A file of events, a store's folder or a dataset's name; not with --run.")
 ]
 SavedRun = Annotated[Path | None, typer.Option(help="Take model, weights and events of this saved run.")]
 AnyModel = Annotated[Model | None, typer.Option(help="Which model.  \\[default: tgn]")]

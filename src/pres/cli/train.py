@@ -10,6 +10,7 @@ import typer
 
 from pres.cli.console import notices, plain, print_json, say, stderr, stdout
 from pres.cli.source import (
+    SOURCE_HELP,
     AsJson,
     Debug,
     open_events,
@@ -26,9 +27,7 @@ Precision = Literal["float32", "bfloat16"]
 
 @reads_events
 def train(
-    source: Annotated[
-        str | None, typer.Argument(help="A file of events (CSV, Parquet, NumPy), or a dataset's name.")
-    ] = None,
+    source: Annotated[str | None, typer.Argument(help=SOURCE_HELP)] = None,
     model: Annotated[Model | None, typer.Option(help="Which model.  \\[default: tgn]")] = None,
     option: Annotated[
         list[str] | None,

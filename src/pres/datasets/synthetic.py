@@ -14,6 +14,8 @@ therefore holds one or two of them, a batch of 3,200 the whole burst.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -54,44 +56,162 @@ def synthetic_stream(
         labels: Whether to label events: 1 at a user's last event if its last burst went backwards.
         seed: The same seed gives the same stream.
     """
-    num_users = max(10, num_events // 25) if num_users is None else num_users
-    num_items = max(2 * num_topics, num_events // 100) if num_items is None else num_items
-    _check(num_events, num_users, num_items, num_topics, features)
-    generator = torch.Generator().manual_seed(seed)
-
-    # Bursts: whose, how long, in which direction. Their numbers follow the order of their starts.
-    lengths = _burst_lengths(num_events, generator)
-    count = len(lengths)
-    user = _power_law(torch.tensor(num_users), ACTIVITY, _uniform(count, generator), ACTIVITY_SHIFT)
-    user = torch.randperm(num_users, generator=generator)[user]
-    direction = torch.randint(0, 2, (count,), generator=generator) * 2 - 1
-
-    # Events: each belongs to a burst, and moves on by one topic or repeats the item before it.
-    burst = torch.repeat_interleave(torch.arange(count), lengths)
-    first = torch.zeros(num_events, dtype=torch.bool)
-    first[lengths.cumsum(0) - lengths] = True
-    moves = (torch.rand(num_events, generator=generator) >= REPEAT) & ~first
-    walked = _cumulative(moves, first)
-    last = lengths.cumsum(0) - 1
-    taste = _tastes(user, walked[last] * direction, num_users, num_topics, generator)
-    topic = (taste[burst] + walked * direction[burst]) % num_topics
-    item = _items(topic, moves | first, num_items, num_topics, generator)
-    t = _times(user, burst, first, last, num_users, generator)
-    label = _backward_leavers(user, direction, last, num_users, num_events) if labels else None
-
-    order = sorted_keys(t * num_events + torch.arange(num_events)) % num_events
+    plan = SyntheticPlan(num_events, num_users, num_items, num_topics, features, seed)
+    (part,) = plan.parts()
+    order = sorted_keys(part.t * num_events + torch.arange(num_events)) % num_events
+    (noise,) = plan.noise()
     return EventStream(
-        src=user[burst][order],
-        dst=num_users + item[order],
-        t=t[order],
-        x=_place_on_ring(topic[order], num_topics, features, generator) if features else None,
-        label=None if label is None else label[order],
-        num_nodes=num_users + num_items,
-        num_src=num_users,
-        info=StreamInfo(
-            name="synthetic", time_unit="s", feature_names=tuple(f"f{i}" for i in range(features))
-        ),
+        src=part.src[order],
+        dst=part.dst[order],
+        t=part.t[order],
+        x=noise.add_(plan.places()[part.topic[order]]) if features else None,
+        label=part.label[order] if labels else None,
+        num_nodes=plan.num_users + plan.num_items,
+        num_src=plan.num_users,
+        info=plan.info,
     )
+
+
+class SyntheticPart(NamedTuple):
+    """The events of some bursts, burst by burst."""
+
+    src: Tensor
+    dst: Tensor
+    t: Tensor
+    label: Tensor
+    topic: Tensor
+
+
+class SyntheticPlan:
+    """All bursts of a stream, and where in the sequence of random numbers the draws for its events begin.
+
+    So the events can be made some at a time: the numbers are the same, however many at once.
+
+    Args:
+        num_events: Events to make.
+        num_users: Users, or None for as many as usual.
+        num_items: Items, or None.
+        num_topics: Topics on the ring.
+        features: Dimensions of the edge features.
+        seed: The same seed gives the same stream.
+        at_once: Events in memory at a time; None for all.
+    """
+
+    def __init__(
+        self,
+        num_events: int,
+        num_users: int | None,
+        num_items: int | None,
+        num_topics: int,
+        features: int,
+        seed: int,
+        at_once: int | None = None,
+    ) -> None:
+        self.num_users = max(10, num_events // 25) if num_users is None else num_users
+        self.num_items = max(2 * num_topics, num_events // 100) if num_items is None else num_items
+        _check(num_events, self.num_users, self.num_items, num_topics, features)
+        self.num_events, self.num_topics, self.features = num_events, num_topics, features
+        self.at_once = num_events if at_once is None else at_once
+        generator = torch.Generator().manual_seed(seed)
+
+        # Bursts: whose, how long, in which direction. Their numbers follow the order of their starts.
+        self._lengths = _burst_lengths(num_events, generator)
+        count = len(self._lengths)
+        user = _power_law(torch.tensor(self.num_users), ACTIVITY, _uniform(count, generator), ACTIVITY_SHIFT)
+        self._user = torch.randperm(self.num_users, generator=generator)[user]
+        self._direction = torch.randint(0, 2, (count,), generator=generator) * 2 - 1
+
+        # Events: each moves on by one topic or repeats the item before it; first only what bursts depend on.
+        self._draws_of_moves = _copy(generator)
+        walked = torch.cat([_walk(burst, generator)[1][burst.last] for burst in self._pieces()])
+        self._taste = _tastes(self._user, walked * self._direction, self.num_users, num_topics, generator)
+        self._draws_of_items = _copy(generator)
+        for burst in self._pieces():
+            _uniform(len(burst.of), generator)
+        self._item_names = torch.randperm(self.num_items, generator=generator)
+        self._draws_of_pauses = _copy(generator)
+        lasting = torch.cat([_pauses(burst, generator)[burst.last] for burst in self._pieces()])
+        self._start = _starts(self._user, lasting, num_events, generator)
+        self._draws_of_noise = generator
+        self._left_backwards = _backward_leavers(self._user, self._direction, self.num_users)
+
+    def _pieces(self) -> Iterator[_Piece]:
+        """Yield the bursts, as many at a time as there may be events in memory, but at least one."""
+        ends = self._lengths.cumsum(0)
+        first, done = 0, 0
+        while first < len(ends):
+            last = max(first + 1, int(torch.searchsorted(ends, done + self.at_once, right=True)))
+            yield _Piece.of_bursts(first, self._lengths[first:last])
+            first, done = last, int(ends[last - 1])
+
+    def parts(self) -> Iterator[SyntheticPart]:
+        """Yield all events, burst by burst, some at a time; times are whole seconds, and not in order."""
+        draws = [_copy(each) for each in (self._draws_of_moves, self._draws_of_items, self._draws_of_pauses)]
+        for piece in self._pieces():
+            burst = piece.start + piece.of
+            moves, walked = _walk(piece, draws[0])
+            topic = (self._taste[burst] + walked * self._direction[burst]) % self.num_topics
+            item = _items(topic, moves | piece.first, self._item_names, self.num_topics, draws[1])
+            label = torch.zeros_like(topic)
+            label[piece.last] = self._left_backwards[piece.start : piece.start + len(piece.last)].long()
+            t = self._start[burst] + _pauses(piece, draws[2])
+            yield SyntheticPart(self._user[burst], self.num_users + item, t, label, topic)
+
+    def noise(self) -> Iterator[Tensor]:
+        """Yield the noise `[n, features]` of the features of events in time order, some at a time."""
+        draws, done = _copy(self._draws_of_noise), 0
+        rows = max(16, self.at_once // 16 * 16)  # normal numbers are drawn 16 at a time
+        while done < self.num_events:
+            left = self.num_events - done
+            count = left if left < rows + 16 else rows
+            yield torch.randn(count, self.features, generator=draws).mul_(FEATURE_NOISE)
+            done += count
+
+    def places(self) -> Tensor:
+        """Return `[num_topics, features]`: cosine and sine of each topic's angle, then of its multiples."""
+        angle = torch.arange(self.num_topics) * (2 * math.pi / self.num_topics)
+        feature = torch.arange(self.features)
+        multiples = angle.unsqueeze(1) * (feature // 2 + 1)
+        return torch.where(feature % 2 == 0, multiples.cos(), multiples.sin())
+
+    @property
+    def info(self) -> StreamInfo:
+        """What the stream and its features are called."""
+        names = tuple(f"f{i}" for i in range(self.features))
+        return StreamInfo(name="synthetic", time_unit="s", feature_names=names)
+
+
+class _Piece(NamedTuple):
+    """The events of consecutive bursts."""
+
+    start: int  # the number of the first burst
+    of: Tensor  # [n] which of the bursts each event is of, counted from 0
+    first: Tensor  # [n] bool: the first event of its burst
+    last: Tensor  # [bursts] the place of the last event of each
+
+    @classmethod
+    def of_bursts(cls, start: int, lengths: Tensor) -> _Piece:
+        last = lengths.cumsum(0) - 1
+        of = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+        first = torch.zeros(len(of), dtype=torch.bool)
+        first[last - lengths + 1] = True
+        return cls(start, of, first, last)
+
+
+def _copy(generator: torch.Generator) -> torch.Generator:
+    return torch.Generator().set_state(generator.get_state())
+
+
+def _walk(piece: _Piece, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Return whether each event moves on, and how many of its burst have up to it."""
+    moves = (torch.rand(len(piece.of), generator=generator) >= REPEAT) & ~piece.first
+    return moves, _cumulative(moves, piece.first)
+
+
+def _pauses(piece: _Piece, generator: torch.Generator) -> Tensor:
+    """Return the seconds since the start of each event's burst."""
+    pause = torch.log1p(-torch.rand(len(piece.of), generator=generator)) * -(MEAN_PAUSE - 1)
+    return _cumulative((1 + pause.long()).masked_fill_(piece.first, 0), piece.first)
 
 
 def _check(num_events: int, num_users: int, num_items: int, num_topics: int, features: int) -> None:
@@ -161,51 +281,32 @@ def _tastes(
 
 
 def _items(
-    topic: Tensor, changes: Tensor, num_items: int, num_topics: int, generator: torch.Generator
+    topic: Tensor, changes: Tensor, names: Tensor, num_topics: int, generator: torch.Generator
 ) -> Tensor:
     """Return an item of each event's topic, popular ones more often; the last one where nothing changes."""
-    size = torch.div(num_items - topic + num_topics - 1, num_topics, rounding_mode="floor")
+    size = torch.div(len(names) - topic + num_topics - 1, num_topics, rounding_mode="floor")
     rank = _power_law(size, POPULARITY, _uniform(len(topic), generator))
-    item = torch.randperm(num_items, generator=generator)[topic + rank * num_topics]
-    return item[run_starts(changes)]
+    return names[topic + rank * num_topics][run_starts(changes)]
 
 
-def _times(
-    user: Tensor, burst: Tensor, first: Tensor, last: Tensor, num_users: int, generator: torch.Generator
-) -> Tensor:
-    """Return the second of each event; the bursts of one user never overlap."""
-    num_events = len(burst)
-    pause = torch.log1p(-torch.rand(num_events, generator=generator)) * -(MEAN_PAUSE - 1)
-    since_start = _cumulative((1 + pause.long()).masked_fill_(first, 0), first)
+def _starts(user: Tensor, lasting: Tensor, num_events: int, generator: torch.Generator) -> Tensor:
+    """Return the second at which each burst starts; the bursts of one user never overlap."""
     start = torch.sort(torch.randint(0, num_events, user.shape, generator=generator)).values
     # A burst starts when drawn, or MEAN_PAUSE after the end of the user's last one if that is later. With
     # `busy` the time spent before it, start - busy must never fall: a running maximum, user by user.
     order, begins = _by_user(user)
-    duration = since_start[last][order] + MEAN_PAUSE
+    duration = lasting[order] + MEAN_PAUSE
     busy = _cumulative(duration, begins) - duration
     apart = 2 * (num_events + int(duration.sum()))  # more than any start: keeps the users' maxima apart
     rank = begins.long().cumsum(0) * apart
     latest = torch.cummax(start[order] - busy + rank, dim=0).values - rank
     start[order] = latest + busy
-    return start[burst] + since_start
+    return start
 
 
-def _backward_leavers(
-    user: Tensor, direction: Tensor, last: Tensor, num_users: int, num_events: int
-) -> Tensor:
-    """Return labels: 1 at the last event of each user whose last burst went backwards."""
+def _backward_leavers(user: Tensor, direction: Tensor, num_users: int) -> Tensor:
+    """Return whether each burst is its user's last, and went backwards."""
     final = torch.zeros(num_users, dtype=torch.int64)
     final.scatter_reduce_(0, user, torch.arange(len(user)), "amax")
     final = final[torch.zeros(num_users, dtype=torch.bool).index_fill_(0, user, True)]
-    label = torch.zeros(num_events, dtype=torch.int64)
-    label[last[final[direction[final] < 0]]] = 1
-    return label
-
-
-def _place_on_ring(topic: Tensor, num_topics: int, features: int, generator: torch.Generator) -> Tensor:
-    """Return `[n, features]`: cosine and sine of the topic's angle, then of its multiples, with noise."""
-    angle = torch.arange(num_topics) * (2 * math.pi / num_topics)
-    multiples = angle.unsqueeze(1) * (torch.arange(features) // 2 + 1)
-    places = torch.where(torch.arange(features) % 2 == 0, multiples.cos(), multiples.sin())
-    noise = torch.randn(len(topic), features, generator=generator).mul_(FEATURE_NOISE)
-    return noise.add_(places.index_select(0, topic))
+    return torch.zeros_like(user, dtype=torch.bool).index_fill_(0, final[direction[final] < 0], True)

@@ -41,6 +41,12 @@ class Columns:
         """Whether the names say that sources and destinations are two kinds of nodes."""
         return not _words(self.src).isdisjoint(_ACTORS) and not _words(self.dst).isdisjoint(_THINGS)
 
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Every column that has a role."""
+        label = () if self.label is None else (self.label,)
+        return (self.src, self.dst, self.t, *self.x, *self.categories, *label)
+
     def without_label(self) -> Columns:
         """Return the same columns with the label among the unused ones."""
         assert self.label is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -13,22 +12,22 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pres.errors import (
-    DegenerateStreamError,
-    Notice,
-    OptionError,
-    RowCountError,
-    ValueInRowError,
-    check_choice,
-)
+from pres.errors import OptionError, RowCountError, ValueInRowError, check_choice
 from pres.events import EventStream, Origin, StreamInfo
 from pres.ids import IdMap
 from pres.io.columns import Columns, resolve_columns
+from pres.io.decisions import (
+    check_dense,
+    check_usable,
+    dense_ids,
+    guess_bipartite,
+    of_one_type,
+    say_it_was_sorted,
+    say_what_was_guessed,
+)
 from pres.io.tables import Table, open_table
-from pres.io.values import bad_value, read_categories, read_ids, read_labels, read_numbers, read_times
-
-_NODES_PER_EVENT = 1000  # more of them, and ids that promised to be dense are not
-_FEW_NODES = 2**20  # so few nodes cost nothing, whatever the number of events
+from pres.io.values import read_categories, read_ids, read_labels, read_numbers, read_times
+from pres.store.folder import is_store, open_store
 
 
 def read(
@@ -74,7 +73,10 @@ def read(
         header: Whether a text file starts with column names; if not, they are column_1, column_2, …
         separator: Of a text file; found from its first line by default.
     """
-    origin = _origin(source, locals())
+    given = locals()
+    if is_store(source):
+        return _open(source, given)
+    origin = origin_of(source, given)
     check_choice("ids", ids, ("map", "dense"))
     if time_unit is not None:
         check_choice("time_unit", time_unit, ("ns", "us", "ms", "s", "h", "d"))
@@ -84,13 +86,13 @@ def read(
     )
     labels, columns = _labels(table, columns, required=label is not None)
     src_ids, dst_ids = read_ids(table, columns.src), read_ids(table, columns.dst)
-    two_kinds = _is_bipartite(columns, src_ids, dst_ids) if bipartite is None else bipartite
-    _say_what_was_guessed(table, columns, None if bipartite is not None else two_kinds)
+    two_kinds = guess_bipartite(columns, src_ids, dst_ids) if bipartite is None else bipartite
+    say_what_was_guessed(table, columns, None if bipartite is not None else two_kinds)
 
     times, unit = read_times(table, columns.t)
     if unit is not None and time_unit not in (None, unit):
         raise OptionError(f"'{columns.t}' holds dates, read in {unit}; leave out time_unit='{time_unit}'.")
-    _check_usable(table, times)
+    check_usable(table, len(times), times.min().item(), times.max().item())
     id_map, src_nodes, dst_nodes = _nodes(table, columns, src_ids, dst_ids, two_kinds, ids)
     x_names, x_values = _edge_features(table, columns, features)
     indexed = [read_categories(table, column) for column in columns.categories]
@@ -104,7 +106,7 @@ def read(
     }
     return EventStream(
         **_in_time_order(table, columns, parts),  # type: ignore[arg-type]
-        node_x=None if node_features is None else _node_features(node_features, id_map.num_nodes),
+        node_x=None if node_features is None else read_node_features(node_features, id_map.num_nodes),
         num_nodes=id_map.num_nodes,
         num_src=id_map.num_src,
         directed=directed,
@@ -121,14 +123,26 @@ def read(
     )
 
 
-def _origin(source: Any, given: dict[str, Any]) -> Origin | None:
+_PARAMETERS = inspect.signature(read).parameters
+
+
+def _open(folder: str | Path, given: dict[str, Any]) -> EventStream:
+    """Return the events of a store, which knows how they were read."""
+    settled = [name for name, p in _PARAMETERS.items() if name != "source" and given[name] is not p.default]
+    if settled:
+        raise OptionError(f"{folder} is a store, written once for all; leave out {', '.join(settled)}.")
+    return open_store(folder)
+
+
+def origin_of(source: Any, given: dict[str, Any]) -> Origin | None:
     """Return where a file's events came from; None where something was given that is no plain value."""
     if not isinstance(source, str | Path):
         return None
     options: dict[str, Any] = {}
-    for name, parameter in inspect.signature(read).parameters.items():
+    for name, parameter in _PARAMETERS.items():
         value = given[name]
-        if name == "source" or value is parameter.default or value == parameter.default:
+        plain = isinstance(value, str | bool | tuple | list)  # an array would be compared value by value
+        if name == "source" or value is parameter.default or (plain and value == parameter.default):
             continue
         if isinstance(value, Path) or (name in ("features", "node_features") and isinstance(value, str)):
             value = str(Path(value).absolute())
@@ -152,75 +166,20 @@ def _labels(table: Table, columns: Columns, required: bool) -> tuple[Tensor | No
         return None, columns.without_label()
 
 
-def _is_bipartite(columns: Columns, src: pl.Series, dst: pl.Series) -> bool:
-    src, dst = _of_one_type(src.unique(), dst.unique())
-    return columns.names_two_kinds or not bool(src.is_in(dst.implode()).any())
-
-
-def _of_one_type(src: pl.Series, dst: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Return both as they are, or both as text where only one of them is text."""
-    return (src, dst) if src.dtype == dst.dtype else (src.cast(pl.String), dst.cast(pl.String))
-
-
-def _say_what_was_guessed(table: Table, columns: Columns, bipartite: bool | None) -> None:
-    guesses = list(columns.guessed)
-    if bipartite is not None:
-        guesses.append(f"bipartite={bipartite}")
-    said = f"{table.where}: guessed {', '.join(guesses)}."
-    if columns.unused:
-        shown = ", ".join(f"'{name}'" for name in columns.unused[:6])
-        said += f" Not used: {shown}{' …' if len(columns.unused) > 6 else ''}."
-    if guesses:
-        warnings.warn(f"{said} Name them to decide yourself.", Notice, stacklevel=3)
-
-
-def _check_usable(table: Table, times: Tensor) -> None:
-    if len(times) == 1:
-        raise DegenerateStreamError(f"{table.where} has a single event; a stream needs at least two.")
-    if bool((times == times[0]).all()):
-        raise DegenerateStreamError(
-            f"{table.where}: all {len(times):,} events have the same time ({times[0].item()}), so there is "
-            "no order to learn from. Is this the right time column?"
-        )
-    first, last = times.min().item(), times.max().item()
-    if not last - first < 2**63:
-        raise DegenerateStreamError(
-            f"{table.where}: the time from {first} to {last} does not fit 64 bits. Mend the outlier."
-        )
-
-
 def _nodes(
     table: Table, columns: Columns, src: pl.Series, dst: pl.Series, bipartite: bool, ids: str
 ) -> tuple[IdMap, Tensor, Tensor]:
     if ids == "map":
         if not bipartite:
-            src, dst = _of_one_type(src, dst)
+            src, dst = of_one_type(src, dst)
         id_map = IdMap.of(src, dst, bipartite)
         return id_map, id_map.encode_src(src), id_map.encode_dst(dst)
     for column, values in ((columns.src, src), (columns.dst, dst)):
-        _check_dense(table, column, values)
+        check_dense(table, column, values, len(values))
     src_nodes, dst_nodes = (torch.from_numpy(side.to_numpy(writable=True)) for side in (src, dst))
-    num_src, num_dst, lowest_dst = int(src_nodes.max()) + 1, int(dst_nodes.max()) + 1, int(dst_nodes.min())
-    if not bipartite:
-        return IdMap.dense(max(num_src, num_dst)), src_nodes, dst_nodes
-    if lowest_dst >= num_src:  # one count for both sides, destinations after sources
-        return IdMap.dense(num_dst, lowest_dst), src_nodes, dst_nodes
-    return IdMap.two_counts(num_src, num_dst), src_nodes, dst_nodes + num_src
-
-
-def _check_dense(table: Table, column: str, values: pl.Series) -> None:
-    if not values.dtype.is_integer():
-        word = values.cast(pl.Int64, strict=False).is_null().arg_max() or 0
-        problem = "ids='dense' promises integers; use ids='map'."
-        raise bad_value(table.where, column, word, values[word], problem)
-    most_nodes = max(_FEW_NODES, _NODES_PER_EVENT * len(values))
-    for row, problem in (
-        (values.arg_min(), "dense ids count from 0; use ids='map' for any others."),
-        (values.arg_max(), f"too sparse for the dense ids of {len(values):,} events; use ids='map'."),
-    ):
-        assert row is not None
-        if not 0 <= values[row] < most_nodes:
-            raise bad_value(table.where, column, row, values[row], problem)
+    lowest, highest = int(dst_nodes.min()), int(dst_nodes.max())
+    id_map, shift = dense_ids(int(src_nodes.max()), lowest, highest, bipartite)
+    return id_map, src_nodes, dst_nodes + shift if shift else dst_nodes
 
 
 def _edge_features(table: Table, columns: Columns, features: Any) -> tuple[tuple[str, ...], Tensor | None]:
@@ -228,16 +187,23 @@ def _edge_features(table: Table, columns: Columns, features: Any) -> tuple[tuple
     inside = read_numbers(table, columns.x) if columns.x else None
     if features is None:
         return columns.x, inside
-    names, apart = _numbers_of(features, "features")
-    if len(apart) != table.frame.height:
-        raise RowCountError(
-            f"features have {len(apart):,} rows, but there are {table.frame.height:,} events in "
-            f"{table.where}; row k of one must belong to row k of the other."
-        )
+    names, apart = features_apart(table, features, table.frame.height)
     return columns.x + names, apart if inside is None else torch.cat([inside, apart], dim=1)
 
 
-def _node_features(features: Any, num_nodes: int) -> Tensor:
+def features_apart(table: Table, features: Any, num_events: int) -> tuple[tuple[str, ...], Tensor]:
+    """Return the names and values of features kept apart from their events."""
+    names, apart = _numbers_of(features, "features")
+    if len(apart) != num_events:
+        raise RowCountError(
+            f"features have {len(apart):,} rows, but there are {num_events:,} events in "
+            f"{table.where}; row k of one must belong to row k of the other."
+        )
+    return names, apart
+
+
+def read_node_features(features: Any, num_nodes: int) -> Tensor:
+    """Return node features that are one row per node."""
     _, values = _numbers_of(features, "node_features")
     if len(values) != num_nodes:
         raise RowCountError(
@@ -265,12 +231,6 @@ def _in_time_order(
     backwards = times[1:] < times[:-1]
     if not bool(backwards.any()):
         return parts
-    warnings.warn(
-        f"{table.where}: times in '{columns.t}' go back {int(backwards.sum()):,} times, first at row "
-        f"{int(backwards.nonzero()[0]) + 2:,}; the events were sorted by time (ties keep their order). "
-        "events.row tells which row each was.",
-        Notice,
-        stacklevel=3,
-    )
+    say_it_was_sorted(table, columns, int(backwards.sum()), int(backwards.nonzero()[0]) + 1)
     order = torch.argsort(times, stable=True)
     return {name: None if part is None else part[order] for name, part in parts.items()} | {"row": order}

@@ -27,9 +27,9 @@ from pres.errors import (
 from pres.io.panics import quiet_panics
 
 _SEPARATORS = ",\t;|"
-_TEXT = (".csv", ".tsv", ".txt")
+TEXT, PARQUET = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
 _COMPRESSED = (".gz", ".zst")
-_KNOWN = (*_TEXT, ".csv.gz", ".csv.zst", ".parquet", ".npz", ".npy")
+_KNOWN = (*TEXT, ".csv.gz", ".csv.zst", ".parquet", ".npz", ".npy")
 _NOT_A_COLUMN = (TypeError, ValueError, NotImplementedError, OverflowError, pl.exceptions.PolarsError)
 
 
@@ -41,6 +41,8 @@ class Table:
     where: str  # the file's path, or what kind of object it was
     is_text: bool = False
     name: str = "events"  # for the stream: the file's, without folders and endings
+    first_row: int = 0  # of a part of a larger table: where it begins
+    whole: bool = True  # whether it is no part
 
 
 def open_table(
@@ -90,29 +92,34 @@ def _open_object(source: Any, unnamed: Sequence[str], what: str | None) -> Table
 
 def _open_file(source: str | Path, header: bool, separator: str | None, unnamed: Sequence[str]) -> Table:
     path = Path(source).expanduser()
-    endings = [ending.lower() for ending in path.suffixes]
-    kind = endings[-1] if endings else ""
-    if kind in _COMPRESSED and len(endings) > 1:
-        kind = endings[-2]
+    kind = kind_of(path)
     name = path.name.split(".")[0] or "events"
     try:
-        _check_there(path)
-        if kind in (".parquet", ".pq"):
+        check_there(path)
+        if kind in PARQUET:
             with quiet_panics():
                 return Table(pl.read_parquet(path, glob=False), str(path), name=name)
         if kind in (".npz", ".npy"):
             return Table(_from_numpy_file(path, unnamed), str(path), name=name)
-        if kind in _TEXT:
+        if kind in TEXT:
             return Table(_from_text(path, header, separator), str(path), is_text=True, name=name)
     except PresError:
         raise
     except (Exception, pl.exceptions.PanicException) as error:  # a corrupt file can break a reader anyhow
-        raise UnreadableSourceError(_explain(path, error)) from None
+        raise UnreadableSourceError(explain(path, error)) from None
     ending = f"a file ending in '{kind}'" if kind else "a file without an ending"
     raise UnreadableSourceError(f"{path}: {ending} cannot be read; known are {', '.join(_KNOWN)}.")
 
 
-def _check_there(path: Path) -> None:
+def kind_of(path: Path) -> str:
+    """Return the ending that says what a file is, apart from its compression."""
+    endings = [ending.lower() for ending in path.suffixes]
+    compressed = len(endings) > 1 and endings[-1] in _COMPRESSED
+    return endings[-2] if compressed else endings[-1] if endings else ""
+
+
+def check_there(path: Path) -> None:
+    """Raise unless there is a file with something in it."""
     if not path.exists():
         beside = [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []
         hint = nearest(path.name, beside) or (
@@ -120,12 +127,13 @@ def _check_there(path: Path) -> None:
         )
         raise SourceNotFoundError(f"{path}: no such file.{hint}")
     if path.is_dir():
-        raise SourceNotFoundError(f"{path} is a folder; give one file.")
+        raise SourceNotFoundError(f"{path} is a folder, and no store of events; give one file.")
     if path.stat().st_size == 0:
         raise EmptySourceError(f"{path} is empty (0 bytes).")
 
 
-def _explain(path: Path, error: BaseException) -> str:
+def explain(path: Path, error: BaseException) -> str:
+    """Return one line about a file that its reader could not read."""
     said = one_line(error)
     if "utf" in said.lower():
         return f"{path} is not UTF-8 text. Save it as UTF-8, or give it the ending of its own format."
@@ -137,20 +145,30 @@ def _explain(path: Path, error: BaseException) -> str:
 
 
 def _from_text(path: Path, header: bool, separator: str | None) -> pl.DataFrame:
+    options = text_options(path, header, separator)
+    try:
+        frame = pl.read_csv(path, **options)
+    except pl.exceptions.ComputeError as error:
+        raise UnreadableSourceError(
+            row_too_long(path, options["separator"]) or explain(path, error)
+        ) from None
+    frame.columns = text_columns(frame.columns, header)
+    return _without_last_blank_lines(frame)
+
+
+def text_options(path: Path, header: bool, separator: str | None) -> dict[str, Any]:
+    """Return how polars is to read a text file, found from its first line; every cell stays text."""
     first, lone_return, _ = _first_line(path).partition("\r")  # it ends the lines of old spreadsheets
     separator = _separator(path, first, separator)
     if header:
         _check_header(path, first, separator)
-    options: dict[str, Any] = {"has_header": header, "separator": separator, "infer_schema": False}
-    try:
-        frame = pl.read_csv(path, eol_char=lone_return or "\n", glob=False, **options)
-    except pl.exceptions.ComputeError as error:
-        raise UnreadableSourceError(_row_too_long(path, separator) or _explain(path, error)) from None
-    if header:
-        frame.columns = [name.strip() for name in frame.columns]
-    else:
-        frame.columns = [f"column_{place + 1}" for place in range(frame.width)]
-    return _without_last_blank_lines(frame)
+    options = {"has_header": header, "separator": separator, "infer_schema": False}
+    return options | {"eol_char": lone_return or "\n", "glob": False}
+
+
+def text_columns(names: Sequence[str], header: bool) -> list[str]:
+    """Return the columns of a text file as they are called here."""
+    return [name.strip() if header else f"column_{place + 1}" for place, name in enumerate(names)]
 
 
 def _first_line(path: Path) -> str:
@@ -203,7 +221,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _row_too_long(path: Path, separator: str) -> str | None:
+def row_too_long(path: Path, separator: str) -> str | None:
     """Return what is wrong with the first row that has more fields than the first line, if there is one."""
     lines = pl.read_lines(path, glob=False).get_column("line")
     rows = csv.reader((f"{line}\n" for line in lines), delimiter=separator)

@@ -24,14 +24,15 @@ _ISO_PARTS = "%Y-%m-%dT%H:%M:%S%.f%#z"
 _EXACT_FLOAT = 2**53  # beyond it a float64 skips integers
 
 
-def bad_value(where: str, column: str, row: int, value: Any, problem: str) -> ValueInRowError:
-    """Return the error for one cell; ``row`` counts from 0."""
+def bad_value(table: Table, column: str, row: int, value: Any, problem: str) -> ValueInRowError:
+    """Return the error for one cell; ``row`` counts from 0 at the table's first."""
     if value is None or (isinstance(value, str) and not value.strip()):
         shown = "is empty"
     else:
         text = repr(value.to_list() if isinstance(value, pl.Series) else value)
         shown = f"is {text}" if len(text) <= 60 else f"is {text[:57]}…"
-    return ValueInRowError(f"{where}, row {row + 1:,}, column '{column}' {shown}: {problem}")
+    row += table.first_row
+    return ValueInRowError(f"{table.where}, row {row + 1:,}, column '{column}' {shown}: {problem}")
 
 
 def read_ids(table: Table, column: str) -> pl.Series:
@@ -41,18 +42,20 @@ def read_ids(table: Table, column: str) -> pl.Series:
         ids = ids.str.strip_chars()
     empty = ids.is_null() if ids.dtype != pl.String else (ids == "").fill_null(True)
     if empty.any():
-        raise bad_value(table.where, column, _first(empty), None, f"every event needs its ids;{_drop(empty)}")
+        raise bad_value(
+            table, column, _first(empty), None, f"every event needs its ids;{_drop(table, empty)}"
+        )
     if ids.dtype == pl.String:
         return _integers_if_all_are(ids) if table.is_text else ids
     if not ids.dtype.is_numeric():
         problem = f"a node id must be text or a whole number, not {_kind(ids)}."
-        raise bad_value(table.where, column, 0, ids[0], problem)
+        raise bad_value(table, column, 0, ids[0], problem)
     whole = ids.cast(pl.Int64, strict=False)
     unusable = (whole.cast(ids.dtype) != ids).fill_null(True)
     if unusable.any():
         row = _first(unusable)
         problem = "a node id must be text or a whole number of at most 64 bits."
-        raise bad_value(table.where, column, row, ids[row], problem)
+        raise bad_value(table, column, row, ids[row], problem)
     return whole
 
 
@@ -66,29 +69,45 @@ def _integers_if_all_are(text: pl.Series) -> pl.Series:
 
 def read_times(table: Table, column: str) -> tuple[Tensor, str | None]:
     """Return times `[n]` as int64 or float64, and their unit where the column itself knows it."""
+    times = parsed_times(table, column)
+    return time_values(table, column, times, are_whole_seconds(times))
+
+
+def parsed_times(table: Table, column: str) -> pl.Series:
+    """Return a column of times as numbers, datetimes or durations, without an empty one."""
     times = _as_text(table.frame.get_column(column))
     if times.dtype == pl.String:
         times = _times_from_text(table, times)
     missing = times.is_null()
     if missing.any():
         raise bad_value(
-            table.where, column, _first(missing), None, f"every event needs a time;{_drop(missing)}"
+            table, column, _first(missing), None, f"every event needs a time;{_drop(table, missing)}"
         )
+    return times.cast(pl.Datetime("ms")) if isinstance(times.dtype, pl.Date) else times
+
+
+def time_values(
+    table: Table, column: str, times: pl.Series, whole_seconds: bool
+) -> tuple[Tensor, str | None]:
+    """Return parsed times `[n]` as int64 or float64, and their unit; datetimes count from 1970.
+
+    They count seconds if all are whole, otherwise their own unit.
+    """
     unit = None
-    if isinstance(times.dtype, pl.Date):
-        times = times.cast(pl.Datetime("ms"))
     if isinstance(times.dtype, (pl.Datetime, pl.Duration)):
-        times, unit = _ticks(times)
+        unit = "s" if whole_seconds else str(times.dtype.time_unit)
+        per_second = _EPOCH_UNITS[str(times.dtype.time_unit)]
+        times = times.cast(pl.Int64) // (per_second if whole_seconds else 1)
     if not times.dtype.is_numeric():
         problem = f"a time is a number, a date or ISO text, not {_kind(times)}."
-        raise bad_value(table.where, column, 0, times[0], problem)
+        raise bad_value(table, column, 0, times[0], problem)
     fractional = times.dtype.is_float() or (isinstance(times.dtype, pl.Decimal) and times.dtype.scale > 0)
     values = times.cast(pl.Float64 if fractional else pl.Int64, strict=False)
     unusable = ~values.is_finite().fill_null(False)
     if unusable.any():
         row = _first(unusable)
         raw = table.frame.get_column(column)[row]
-        raise bad_value(table.where, column, row, raw, "a time must be a finite 64-bit number.")
+        raise bad_value(table, column, row, raw, "a time must be a finite 64-bit number.")
     return _tensor(values), unit
 
 
@@ -98,25 +117,31 @@ def _times_from_text(table: Table, text: pl.Series) -> pl.Series:
     empty = (text == "").fill_null(True)
     if empty.any():
         raise bad_value(
-            table.where, text.name, _first(empty), None, f"every event needs a time;{_drop(empty)}"
+            table, text.name, _first(empty), None, f"every event needs a time;{_drop(table, empty)}"
         )
     integers = text.cast(pl.Int64, strict=False)
     if not integers.null_count():
         return integers
     floats = text.cast(pl.Float64, strict=False)
     if not floats.null_count():
-        rounded = text.str.contains(r"^[+-]?\d") & (floats.abs() > _EXACT_FLOAT) & floats.is_finite()
-        if rounded.any():
-            row = _first(rounded)
-            problem = "a time this large keeps its digits only if the whole column is 64-bit integers."
-            raise bad_value(table.where, text.name, row, text[row], problem)
+        written_out = text.str.contains(r"^[+-]?\d") & floats.is_finite()
+        check_exact(table, text.name, floats.set(~written_out, 0.0))
         return floats
     datetimes = _datetimes(text)
     if not datetimes.null_count():
         return datetimes
     row = _first(min(floats, datetimes, key=pl.Series.null_count).is_null())
     problem = "not a time. Use numbers, or ISO dates like 2024-05-17T08:30:00."
-    raise bad_value(table.where, text.name, row, text[row], problem)
+    raise bad_value(table, text.name, row, text[row], problem)
+
+
+def check_exact(table: Table, column: str, floats: pl.Series) -> None:
+    """Raise if one of these times, as floats, has lost digits."""
+    rounded = floats.abs() > _EXACT_FLOAT
+    if rounded.any():
+        row = _first(rounded)
+        problem = "a time this large keeps its digits only if the whole column is 64-bit integers."
+        raise bad_value(table, column, row, table.frame.get_column(column)[row], problem)
 
 
 def _datetimes(text: pl.Series) -> pl.Series:
@@ -141,13 +166,11 @@ def _datetimes(text: pl.Series) -> pl.Series:
     return pl.select(pl.when(fits).then(nano)).to_series()
 
 
-def _ticks(times: pl.Series) -> tuple[pl.Series, str]:
-    """Return datetimes as integers since 1970: seconds if all are whole, otherwise in their own unit."""
-    unit = str(getattr(times.dtype, "time_unit", "us"))
-    ticks = times.cast(pl.Int64)
-    if (ticks % _EPOCH_UNITS[unit] == 0).all():
-        return ticks // _EPOCH_UNITS[unit], "s"
-    return ticks, unit
+def are_whole_seconds(times: pl.Series) -> bool:
+    """Return whether these are datetimes or durations without a fraction of a second."""
+    if not isinstance(times.dtype, (pl.Datetime, pl.Duration)):
+        return False
+    return bool((times.cast(pl.Int64) % _EPOCH_UNITS[str(times.dtype.time_unit)] == 0).all())
 
 
 def read_numbers(table: Table, columns: tuple[str, ...]) -> Tensor:
@@ -159,7 +182,7 @@ def read_numbers(table: Table, columns: tuple[str, ...]) -> Tensor:
             column = column.str.strip_chars()
         elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
             problem = f"a numeric feature cannot be {_kind(column)}; pass it in categories=… instead."
-            raise bad_value(table.where, name, 0, column[0], problem)
+            raise bad_value(table, name, 0, column[0], problem)
         numeric.append(column.cast(pl.Float64, strict=False))
     with np.errstate(over="ignore"):
         values = np.stack([column.to_numpy() for column in numeric], axis=1).astype(np.float32)
@@ -169,23 +192,29 @@ def read_numbers(table: Table, columns: tuple[str, ...]) -> Tensor:
         raw = table.frame.get_column(columns[place])[row]
         is_word = isinstance(raw, str) and raw.strip() and numeric[place][row] is None
         hint = " Text goes in categories=…" if is_word else ""
-        raise bad_value(table.where, columns[place], row, raw, f"a feature must be a finite float32.{hint}")
+        raise bad_value(table, columns[place], row, raw, f"a feature must be a finite float32.{hint}")
     return torch.from_numpy(values)
 
 
 def read_categories(table: Table, column: str) -> tuple[Tensor, tuple[Any, ...]]:
     """Return a column as indices `[n]` into its levels, and the levels in order of value."""
+    values = category_values(table, column)
+    levels = values.unique().sort()
+    return _tensor(values.rank("dense").cast(pl.Int64) - 1), tuple(levels.to_list())
+
+
+def category_values(table: Table, column: str) -> pl.Series:
+    """Return a column of categories as what they are, without an empty one."""
     values = _as_text(table.frame.get_column(column))
     if values.dtype == pl.String and table.is_text:
         values = _integers_if_all_are(values.str.strip_chars())
     if values.null_count():
         row = _first(values.is_null())
         problem = "fill it first, for instance with a category of its own."
-        raise bad_value(table.where, column, row, None, problem)
+        raise bad_value(table, column, row, None, problem)
     if values.dtype.is_nested() or values.dtype == pl.Object:
-        raise bad_value(table.where, column, 0, values[0], f"a category cannot be {_kind(values)}.")
-    levels = values.unique().sort()
-    return _tensor(values.rank("dense").cast(pl.Int64) - 1), tuple(levels.to_list())
+        raise bad_value(table, column, 0, values[0], f"a category cannot be {_kind(values)}.")
+    return values
 
 
 def read_labels(table: Table, column: str) -> Tensor:
@@ -196,12 +225,12 @@ def read_labels(table: Table, column: str) -> Tensor:
         numbers = labels.str.strip_chars().str.replace(r"(?i)^true$", "1").str.replace(r"(?i)^false$", "0")
     elif not (labels.dtype.is_numeric() or labels.dtype in (pl.Boolean, pl.Null)):
         problem = f"a label must be a whole number, not {_kind(labels)}."
-        raise bad_value(table.where, column, 0, labels[0], problem)
+        raise bad_value(table, column, 0, labels[0], problem)
     numbers = numbers.cast(pl.Float64, strict=False)
     whole = ((numbers.abs() < _EXACT_FLOAT) & (numbers == numbers.round())).fill_null(False)
     if not whole.all():
         row = _first(~whole)
-        raise bad_value(table.where, column, row, labels[row], "a label must be a whole number.")
+        raise bad_value(table, column, row, labels[row], "a label must be a whole number.")
     return _tensor(numbers.cast(pl.Int64))
 
 
@@ -214,9 +243,10 @@ def _kind(values: pl.Series) -> str:
     return "of mixed or unknown type" if values.dtype == pl.Object else str(values.dtype)
 
 
-def _drop(empty: pl.Series) -> str:
+def _drop(table: Table, empty: pl.Series) -> str:
     rows = int(empty.sum())
-    return f" {rows:,} {'row lacks one' if rows == 1 else 'rows lack one'}: drop or fill before reading."
+    known = f" {'' if table.whole else 'at least '}{rows:,}"
+    return f"{known} {'row lacks one' if rows == 1 else 'rows lack one'}: drop or fill before reading."
 
 
 def _first(mask: pl.Series) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pres.errors import OptionError
 from pres.events import EventStream
-from pres.summary import gaps_between_events_of_a_node
+from pres.summary import mean_gap
 
 
 def given_options(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -36,7 +36,5 @@ def time_units(events: EventStream) -> tuple[float, float]:
     """
     train = events.split().train
     span = float(train.t[-1] - train.t[0])
-    gaps = gaps_between_events_of_a_node(train).double()
-    unit = float(gaps.mean()) if len(gaps) else 0.0
     span = span or 1.0  # a training part at one time has no unit of its own
-    return span / 1e6, unit or span
+    return span / 1e6, mean_gap(train) or span

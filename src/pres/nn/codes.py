@@ -25,9 +25,10 @@ class NodeCodes(nn.Module):
         if dim < 0:
             raise OptionError(f"codes={dim}: a code has a size of 0 or more.")
         self.dim = dim
-        node, column = torch.arange(num_nodes).unsqueeze(1), torch.arange(dim)
-        spread = 12**0.5 * (uniform(0, node, column) - 0.5) if dim else torch.empty(num_nodes, 0)
-        self.register_buffer("table", spread.float(), persistent=False)  # of mean 0 and variance 1
+        table, column = torch.empty(num_nodes, dim), torch.arange(dim)
+        for node in torch.split(torch.arange(num_nodes), 1 << 18):  # in parts: drawn in 64 bits, kept in 32
+            table[node] = (12**0.5 * (uniform(0, node.unsqueeze(1), column) - 0.5)).float()
+        self.register_buffer("table", table, persistent=False)  # of mean 0 and variance 1
         self.table: Tensor
 
     def forward(self, nodes: Tensor) -> Tensor:

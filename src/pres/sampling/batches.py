@@ -77,10 +77,10 @@ def _edges(n: int, size: int) -> Tensor:
 
 
 def _whole_tie_edges(t: Tensor, size: int) -> Tensor:
-    ends = torch.searchsorted(t, t, right=True).tolist()  # where each event's run of equal times ends
     edges = [0]
-    while edges[-1] < len(ends):
-        edges.append(ends[min(edges[-1] + size, len(ends)) - 1])
+    while edges[-1] < len(t):
+        last = t[min(edges[-1] + size, len(t)) - 1]
+        edges.append(int(torch.searchsorted(t, last, right=True)))
     return torch.tensor(edges)
 
 

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from pres.errors import OptionError, check_choice
 from pres.events import EventStream
-from pres.incidence import empty, first_of_equal, incidences
+from pres.incidence import BLOCK, NO_KEY, IndexArrays, empty, first_of_equal, incidences, whole_blocks
 from pres.sampling.counter_random import below, derived, uniform
 
+_SEARCHED_AT_ONCE = 1 << 20  # keys that a binary search finds its way in without landmarks
 Visibility = Literal["fresh", "batch"]
 Strategy = Literal["recent", "uniform"]
 
@@ -52,19 +53,15 @@ class TemporalIndex:
     def __init__(self, events: EventStream, direction: Literal["both", "out", "in"] | None = None) -> None:
         if events.offset:
             raise OptionError("a TemporalIndex is built from the whole stream, not from a slice of it.")
-        self.direction = direction or ("out" if events.directed else "both")
+        usual = "out" if events.directed else "both"
+        self.direction = direction or usual
         check_choice("direction", self.direction, ("both", "out", "in"))
         self.num_events, self.num_nodes = len(events), events.num_nodes
-        entries = incidences(events.src, events.dst, events.num_nodes, self.direction)
+        ready = events.index if self.direction == usual else None
+        arrays = index_arrays(events, self.direction) if ready is None else ready
         self._t = events.t
-        self._first_of_equal = first_of_equal(events.t)
-        nodes = torch.arange(self.num_nodes + 1, device=events.src.device)
-        self._start = torch.searchsorted(entries.keys, nodes * self.num_events)  # [num_nodes + 1]
-        # One entry follows the last, at which slots without a neighbour point: no key, and zeros.
-        self._keys = _with_one_more(entries.keys, torch.iinfo(torch.int64).max)
-        self._neighbour = _with_one_more(events.src + events.dst, 0, at=entries.events)
-        self._neighbour[:-1] -= entries.nodes
-        self._time = _with_one_more(events.t, 0, at=entries.events)
+        self._keys, self._landmarks, self._neighbour, self._time, self._start, self._first_of_equal = arrays
+        self._first_landmarks = self._landmarks[::BLOCK].contiguous()
 
     def to(self, device: torch.device | str) -> TemporalIndex:
         """Return the index with its tensors on ``device``."""
@@ -166,11 +163,24 @@ class TemporalIndex:
         return nodes, cutoffs
 
     def _end(self, nodes: Tensor, cutoffs: Tensor) -> Tensor:
-        return torch.searchsorted(self._keys, nodes * self.num_events + cutoffs)
+        """Return the number of keys `[q]` before that of each node and cutoff.
+
+        A binary search in more keys than the cache holds waits for memory at each step. Three levels of
+        landmarks wait twice: each is one block of neighbouring keys, compared as a whole.
+        """
+        wanted = nodes * self.num_events + cutoffs
+        if len(self._keys) < _SEARCHED_AT_ONCE:
+            return torch.searchsorted(self._keys, wanted)
+        place = torch.searchsorted(self._first_landmarks, wanted)
+        for level in (self._landmarks, self._keys):
+            block = place.sub_(1).clamp_(min=0)
+            before = level.view(-1, BLOCK).index_select(0, block) < wanted.unsqueeze(1)
+            place = before.sum(1).add_(block, alpha=BLOCK)
+        return place
 
     def _gather(self, nodes: Tensor, slots: Tensor, mask: Tensor) -> Neighbours:
         absent = ~mask
-        flat = slots.masked_fill_(absent, len(self._keys) - 1).flatten()
+        flat = slots.masked_fill_(absent, len(self._neighbour) - 1).flatten()
         keys, neighbours, t = (
             values.index_select(0, flat).view_as(slots)
             for values in (self._keys, self._neighbour, self._time)
@@ -179,15 +189,37 @@ class TemporalIndex:
         return Neighbours(neighbours, events, t, mask)
 
 
-def _with_one_more(values: Tensor, last: int, at: Tensor | None = None) -> Tensor:
-    """Return the values (``at`` some positions, if given) and ``last`` behind them."""
-    size = len(values) if at is None else len(at)
-    result = empty(size + 1, values.dtype, values.device)
-    if at is None:
-        result[:-1] = values
-    else:
-        torch.index_select(values, 0, at, out=result[:-1])
-    result[-1] = last
+def index_arrays(events: EventStream, direction: str) -> IndexArrays:
+    """Return the arrays of an index, made in memory."""
+    entries = incidences(events.src, events.dst, events.num_nodes, direction)
+    nodes = torch.arange(events.num_nodes + 1, device=events.src.device)
+    # One entry follows the last, at which slots without a neighbour point: no key, and zeros.
+    keys = _in_blocks(entries.keys, 1)
+    neighbour = _with_one_more(events.src + events.dst, entries.events)
+    neighbour[:-1] -= entries.nodes
+    return IndexArrays(
+        keys=keys,
+        landmarks=_in_blocks(keys[::BLOCK], 0),
+        neighbour=neighbour,
+        time=_with_one_more(events.t, entries.events),
+        start=torch.searchsorted(entries.keys, nodes * len(events)),
+        first_of_equal=first_of_equal(events.t),
+    )
+
+
+def _with_one_more(values: Tensor, at: Tensor) -> Tensor:
+    """Return the values at some positions, and 0 behind them."""
+    result = empty(len(at) + 1, values.dtype, values.device)
+    torch.index_select(values, 0, at, out=result[:-1])
+    result[-1] = 0
+    return result
+
+
+def _in_blocks(keys: Tensor, further: int) -> Tensor:
+    """Return keys with at least so many further ones behind them, which are none, up to whole blocks."""
+    result = empty(whole_blocks(len(keys) + further), keys.dtype, keys.device)
+    result[: len(keys)] = keys
+    result[len(keys) :] = NO_KEY
     return result
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pres.errors import NoNegativeError, OptionError, check_choice
 from pres.events import EventStream
-from pres.incidence import check_key_range, distinct, first_of_equal, sorted_keys
+from pres.incidence import check_key_range, distinct, first_of_equal, occurring, sorted_keys
 from pres.sampling.batches import TemporalBatches
 from pres.sampling.counter_random import below, uniform
 from pres.sampling.index import check_slice
@@ -167,7 +167,8 @@ def _pool(events: EventStream, pool: str | Tensor, train_end: int | None) -> Ten
         if pool == "nodes":
             nodes = torch.arange(events.num_nodes, device=events.dst.device)
         else:
-            nodes = distinct(events.dst[:train_end] if pool == "train" else events.dst)
+            destinations = events.dst[:train_end] if pool == "train" else events.dst
+            nodes = occurring(events.num_nodes, destinations).nonzero().squeeze(1)
     if len(nodes) == 0 or int(nodes[0]) < 0 or int(nodes[-1]) >= events.num_nodes:
         raise OptionError(f"the pool of negatives must hold nodes below {events.num_nodes:,}.")
     return nodes

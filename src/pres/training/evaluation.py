@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pres.errors import DivergedError, OptionError
 from pres.events import EventStream
-from pres.incidence import distinct
+from pres.incidence import occurring
 from pres.models import MDGNN, States
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.training.metrics import LinkMetrics, link_metrics
@@ -106,8 +106,8 @@ class LinkScores:
 
 def seen_in(train: EventStream, part: EventStream) -> Tensor:
     """Return, for each event `[n]` of a part, whether both its endpoints occur in the training part."""
-    known = distinct(torch.cat([train.src, train.dst]))
-    return (torch.isin(part.src, known) & torch.isin(part.dst, known)).cpu()
+    known = occurring(part.num_nodes, train.src, train.dst)
+    return (known[part.src] & known[part.dst]).cpu()
 
 
 def link_scores(

@@ -18,7 +18,8 @@ def new_filter(model: MDGNN, smoothing: PRES | None, events: EventStream) -> Fil
         return None
     train, anchors = events.split().train, None
     if smoothing.anchors is not None:
-        activity = torch.bincount(torch.cat([train.src, train.dst]), minlength=events.num_nodes)
+        of_src, of_dst = (torch.bincount(side, minlength=events.num_nodes) for side in (train.src, train.dst))
+        activity = of_src + of_dst
         anchors = torch.argsort(activity, descending=True, stable=True)[: smoothing.anchors]
     made = Filter(smoothing, events.num_nodes, model.memory.dim, time_units(events)[1], anchors)
     return made.to(model.memory.memory.device, model.memory.memory.dtype)

@@ -51,7 +51,7 @@ def read_integers(table: Table, column: str) -> Tensor:
     unusable = (integers < 0).fill_null(True)
     if unusable.any():
         row = int(unusable.arg_max() or 0)
-        raise bad_value(table.where, column, row, ids[row], "ids of this dataset are whole numbers from 0.")
+        raise bad_value(table, column, row, ids[row], "ids of this dataset are whole numbers from 0.")
     return torch.from_numpy(integers.to_numpy(writable=True))
 
 

@@ -1,0 +1,40 @@
+"""How much memory the state of a model takes, before it is made."""
+
+from __future__ import annotations
+
+from pres.smoothing import PRES
+
+_TIMES_AND_COUNTS = 5 * 8  # last update, last event, mails received, own and partner's events: 64 bits each
+_EVENT_AND_TIME = 2 * 8  # of a mail
+
+
+def state_bytes(
+    num_nodes: int,
+    memory_dim: int,
+    *,
+    mails: int = 1,
+    codes: int = 0,
+    features: int = 0,
+    smoothing: PRES | None = None,
+) -> int:
+    """Return the bytes of the state of all nodes: memory, mail, codes and, with PRES, trackers.
+
+    Per node ``4 d + 40 + m (16 + 4 (2 d + 2 c + f)) + 4 c``, and ``k (4 + 8 d)`` per node with trackers of
+    its own, with 8 more for an anchor. While `pres.fit` runs there are up to three such states: the model's,
+    the best, and the last.
+
+    Args:
+        num_nodes: Number of nodes.
+        memory_dim: Size of a memory, ``d``.
+        mails: Mails kept per node, ``m``: 1 for TGN and JODIE, the size of the mailbox for APAN.
+        codes: Size of the nodes' codes, ``c``; the models have 32 unless told otherwise.
+        features: Numeric edge features, ``f``.
+        smoothing: PRES, which has ``k`` components per tracker; None for none.
+    """
+    mail = 4 * (2 * memory_dim + 2 * codes + features)
+    total = num_nodes * (4 * memory_dim + _TIMES_AND_COUNTS + mails * (_EVENT_AND_TIME + mail) + 4 * codes)
+    if smoothing is not None and smoothing.filter:
+        anchors = min(smoothing.anchors or num_nodes, num_nodes)
+        total += (anchors + 1) * smoothing.components * (4 + 8 * memory_dim)
+        total += 0 if smoothing.anchors is None else 8 * anchors
+    return total
