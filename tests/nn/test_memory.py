@@ -27,7 +27,7 @@ def test_a_mailbox_keeps_the_newest_mails() -> None:
     mail = state.mail_of(torch.tensor([2, 3]))
     assert mail.pending.tolist() == [True, False]
     assert sorted(mail.t[0].tolist()) == [13, 14, 15]
-    assert sorted(mail.content[0, :, 0].tolist()) == [13.0, 14.0, 15.0]
+    assert sorted(mail.content.copied()[0, :, 0].tolist()) == [13.0, 14.0, 15.0]
     assert mail.newest_t[0] == 15
     write(state, 3, 7.0, 20)
     assert state.mail_of(torch.tensor([3])).mask.tolist() == [[True, False, False]]

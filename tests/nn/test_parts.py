@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -53,8 +54,10 @@ def test_messages_hold_everything_or_a_summary_of_it() -> None:
     features, time = EdgeFeatures(stream), TimeEncoding(4)
     identity, summary = IdentityMessage(memory, features, time), MLPMessage(memory, features, time, dim=7)
     mail = memory.mail_of(torch.tensor([0, 1]))
-    assert identity(mail, torch.zeros(2, 1)).shape == (2, 1, identity.dim) == (2, 1, 10)
-    assert summary(mail, torch.zeros(2, 1)).shape == (2, 1, 7)
+    parts = identity(mail, torch.zeros(2, 1))
+    assert torch.cat([part.copied() for part in parts], dim=2).shape == (2, 1, identity.dim) == (2, 1, 10)
+    (only,) = summary(mail, torch.zeros(2, 1))
+    assert only.copied().shape == (2, 1, 7)
 
 
 def test_the_mean_of_a_batchs_mail_equals_a_loop() -> None:
@@ -78,6 +81,19 @@ def test_the_mean_of_a_batchs_mail_equals_a_loop() -> None:
         if letters:
             assert torch.allclose(model.memory.mail[node, 0], torch.stack(letters).mean(0), atol=1e-6)
             assert model.memory.count[node] == len(letters)
+
+
+def attended(layer: Any, own: Tensor, now: Tensor, neighbours: Tensor) -> Tensor:
+    """Return what a layer of attention makes of one query `[d]` and its neighbours `[k, d']`, by the book."""
+    query = layer.query(torch.cat([own, now])).view(layer.heads, -1)
+    heads = []
+    for head, q in enumerate(query):
+        part = slice(head * len(q), (head + 1) * len(q))
+        keys, values = layer.key(neighbours)[:, part], layer.value(neighbours)[:, part]
+        weights = (keys @ q / len(q) ** 0.5).softmax(0)
+        heads.append(weights @ values if len(neighbours) else torch.zeros_like(q))
+    result: Tensor = layer.norm(torch.relu(layer.out(torch.cat([*heads, own]))))
+    return result
 
 
 def test_two_layers_equal_a_recursion_over_single_queries() -> None:
@@ -104,8 +120,7 @@ def test_two_layers_equal_a_recursion_over_single_queries() -> None:
             inputs[0, j] = torch.cat([below, edge, embedding.time(torch.tensor(t - at).double())])
         own = embed(node, cutoff, t, layer - 1)
         now = embedding.time(torch.zeros(1).double())
-        result: Tensor = embedding.layers[layer - 1](own.unsqueeze(0), now, inputs, found.mask)[0]
-        return result
+        return attended(embedding.layers[layer - 1], own, now[0], inputs[0, : int(found.mask.sum())])
 
     batch = stream[40:46]
     view = model.look(batch, batch.dst.unsqueeze(1))

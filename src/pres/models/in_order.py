@@ -17,6 +17,7 @@ from pres.errors import OptionError
 from pres.events import EventStream
 from pres.incidence import incidences
 from pres.models.letters import Letters, letters_of, one_per_event
+from pres.nn.gather import Picked
 from pres.nn.memory import Mail
 
 if TYPE_CHECKING:
@@ -238,7 +239,9 @@ class Reading:
             difference = t - since
         else:
             difference = self.newest_t[some].unsqueeze(1) - t
-        mail = Mail(content, self.event[some], t, mask, state.count[node], state.partner_count[node])
+        mail = Mail(
+            Picked.all_of(content), self.event[some], t, mask, state.count[node], state.partner_count[node]
+        )
         messages = self.model.message(mail, difference.masked_fill(~mask, 0))
         updated: Tensor = self.model.updater(previous, messages, mask)
         return updated

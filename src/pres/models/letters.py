@@ -26,6 +26,34 @@ class Letters:
         return Letters(*(field[places] for field in fields))
 
 
+@dataclass(frozen=True, eq=False)
+class Delivery:
+    """What its events alone decide of absorbing a batch: whose memory moves, and who gets which mail."""
+
+    endpoints: Tensor  # [v] the distinct nodes of the batch's events
+    letters: Letters  # [m]
+    counts: Tensor  # [r] letters of each recipient
+    last: Letters  # [r] the last of them
+    own_events: Tensor  # [r] the recipient's own events in the batch
+    partner_events: Tensor  # [r] those of the partner in its last letter
+
+
+def delivery_of(batch: EventStream, letters: Letters) -> Delivery:
+    """Return who gets what of a batch's letters.
+
+    A neighbour's event is a node's last only if it has none of its own in the batch.
+    """
+    recipients, counts = torch.unique_consecutive(letters.to, return_counts=True)
+    ends = counts.cumsum(0)
+    own = torch.zeros(len(letters.to) + 1, dtype=torch.int64, device=counts.device)
+    torch.cumsum(letters.is_own, 0, out=own[1:])
+    own_events = own[ends] - own[ends - counts]
+    last = letters[ends - 1]
+    partner_events = own_events[torch.searchsorted(recipients, last.partner)]
+    endpoints = recipients[own_events > 0]
+    return Delivery(endpoints, letters, counts, last, own_events, partner_events)
+
+
 def letters_of(
     batch: EventStream,
     index: TemporalIndex | None = None,

@@ -8,6 +8,7 @@ Mail sent by one batch moves the memory in the next (lag one), so the update is 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import torch
@@ -15,9 +16,8 @@ from torch import Tensor, nn
 
 from pres.errors import OptionError, check_choice
 from pres.events import EventStream
-from pres.incidence import distinct
 from pres.models.in_order import InOrder
-from pres.models.letters import Letters, letters_of
+from pres.models.letters import Delivery, Letters, delivery_of, letters_of
 from pres.models.states import Correction, States
 from pres.models.view import View, view_of
 from pres.nn.codes import NodeCodes
@@ -157,7 +157,10 @@ class MDGNN(nn.Module):
                 nodes, cutoffs, [self.neighbours] * self.embedding.hops, self.strategy, seed
             )
 
-        return view_of(src, dst, negatives, t, cutoffs, find, once=self.per_node)
+        view = view_of(src, dst, negatives, t, cutoffs, find, once=self.per_node)
+        if not view.hops or not isinstance(self.embedding, TemporalAttention):
+            return view
+        return replace(view, prepared=self.embedding.prepare(view.hops, self.memory.memory.dtype, view.apart))
 
     def check_stream(self, events: EventStream) -> None:
         """Raise unless ``events`` is the whole stream that the model was made from."""
@@ -197,7 +200,7 @@ class MDGNN(nn.Module):
 
     def measure(self, nodes: Tensor) -> States:
         """Return the memory of distinct nodes, their pending mail taken in: ``s' = mem(s, msg(mail))``."""
-        previous, previous_update = self.memory.memory[nodes], self.memory.last_update[nodes]
+        previous, previous_update = rows(self.memory.memory, nodes), self.memory.last_update[nodes]
         mail = self.memory.mail_of(nodes)
         pending, newest = mail.pending, mail.newest_t
         # A single mail is timed by the gap it closes, the mails of a mailbox by their age.
@@ -230,22 +233,40 @@ class MDGNN(nn.Module):
         if self.node_projection is not None:
             memory = memory + self.node_projection(self._static(states.nodes).to(memory.dtype))
         since_event = view.t - self.memory.last_event[states.nodes[view.roots]]
-        embedding: Tensor = self.embedding(memory, view.roots, since_event, view.hops)
+        given = (view.hops,) if view.prepared is None else (view.hops, view.prepared)
+        embedding: Tensor = self.embedding(memory, view.roots, since_event, *given)
         return embedding
 
     def _static(self, nodes: Tensor) -> Tensor:
         """Return what is known of nodes `[u]` apart from events: their features and their code."""
         codes: Tensor = self.codes(nodes)
-        return codes if self.node_x is None else torch.cat([self.node_x[nodes], codes], dim=1)
+        return codes if self.node_x is None else torch.cat([rows(self.node_x, nodes), codes], dim=1)
 
     def score(self, view: View, states: States) -> tuple[Tensor, Tensor]:
         """Return the logits of the events `[b]` and of their negatives `[b, count]`."""
         h = self.embed(view, states)
-        src = rows(h, view.src)
-        return self.link(src, rows(h, view.dst)), self.link(src.unsqueeze(1), rows(h, view.negatives))
+        if view.apart:
+            src, to = torch.split(h, [len(view.src), view.to.numel()])
+            of_src, of_to = self.link.src(src), self.link.dst(to).view(*view.to.shape, -1)
+        else:  # each distinct root once
+            of_src, of_to = rows(self.link.src(h), view.src), rows(self.link.dst(h), view.to)
+        logits = self.link.join(of_src.unsqueeze(1), of_to)
+        return logits[:, 0], logits[:, 1:]
+
+    def address(self, batch: EventStream) -> Delivery:
+        """Return who gets mail of a batch, and of which events; neither weights nor memory matter to it."""
+        neighbourly = self.index if self.deliver_to == "neighbours" else None
+        cutoffs = None if neighbourly is None else neighbourly.cutoffs(batch, self.visibility)
+        return delivery_of(batch, letters_of(batch, neighbourly, cutoffs, self.neighbours))
 
     @torch.no_grad()
-    def absorb(self, batch: EventStream, states: States | None = None, sweeps: int | None = 1) -> None:
+    def absorb(
+        self,
+        batch: EventStream,
+        states: States | None = None,
+        sweeps: int | None = 1,
+        delivery: Delivery | None = None,
+    ) -> None:
         """Write the memory of the batch's nodes, then send the mail of its events.
 
         Args:
@@ -254,44 +275,39 @@ class MDGNN(nn.Module):
             sweeps: 1 lets each node of the batch be updated once, by its last event, as if its others had not
                 been. None applies every event in its order, as if they came one at a time; more than one
                 sweep come near that, see `InOrder`.
+            delivery: What `address` says of the batch, if it was asked before.
         """
         self._check_next(batch, batch.offset)
         if sweeps != 1:
             self.in_order.absorb(self, batch, states, sweeps)
             self.memory.position.fill_(batch.offset + len(batch))
             return
-        neighbourly = self.index if self.deliver_to == "neighbours" else None
-        cutoffs = None if neighbourly is None else neighbourly.cutoffs(batch, self.visibility)
-        letters = letters_of(batch, neighbourly, cutoffs, self.neighbours)
-        nodes = distinct(torch.cat([batch.src, batch.dst]))
-        if neighbourly is not None and self.memory.slots == 1:
+        if delivery is None:
+            delivery = self.address(batch)
+        nodes = delivery.endpoints
+        if self.deliver_to == "neighbours" and self.memory.slots == 1:
             # New mail takes the place of the old, so that of a neighbour must have moved its memory before.
-            nodes, states = distinct(letters.to), None
+            nodes, states = delivery.last.to, None
         if states is None:
             states = self.measure(nodes)
         place = states.places_of(nodes)
-        self.memory.commit(nodes, states.kept[place], states.last_update[place])
-        self._send_mail(batch, letters)
+        self.memory.commit(nodes, rows(states.kept, place), states.last_update[place])
+        self._send_mail(batch, delivery)
         self.memory.position.fill_(batch.offset + len(batch))
 
-    def _send_mail(self, batch: EventStream, letters: Letters) -> None:
-        """Give every recipient of this batch one mail: of its last event, or the mean of all.
-
-        A neighbour's event is a node's last only if it has none of its own in the batch.
-        """
-        recipients, counts = torch.unique_consecutive(letters.to, return_counts=True)
-        group = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
-        own_events = torch.zeros_like(counts).index_add_(0, group, letters.is_own.long())
-        last = letters[counts.cumsum(0) - 1]
-        needed = last if self.aggregate == "last" else letters
-        memories = self.memory.memory[needed.own], self.memory.memory[needed.partner]
+    def _send_mail(self, batch: EventStream, delivery: Delivery) -> None:
+        """Give every recipient of this batch one mail: of its last event, or the mean of all."""
+        last, counts = delivery.last, delivery.counts
+        needed = last if self.aggregate == "last" else delivery.letters
+        memories = rows(self.memory.memory, needed.own), rows(self.memory.memory, needed.partner)
         content = torch.cat([*memories, self.about(batch, needed)], dim=1)
         if self.aggregate == "mean":
+            group = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
             total = content.new_zeros(len(counts), content.shape[1]).index_add_(0, group, content)
             content = total / counts.unsqueeze(1)
-        self.memory.deliver(recipients, content, batch.offset + last.at, batch.t[last.at])
-        partner_events = own_events[torch.searchsorted(recipients, last.partner)]
-        self.memory.tally(recipients, own_events, partner_events, batch.t[last.at])
+        t = batch.t[last.at]
+        self.memory.deliver(last.to, content, batch.offset + last.at, t)
+        self.memory.tally(last.to, delivery.own_events, delivery.partner_events, t)
 
     def about(self, batch: EventStream, letters: Letters) -> Tensor:
         """Return what a letter `[m, …]` holds beside the two memories: codes and numeric features."""

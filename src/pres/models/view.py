@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from pres.nn.embedding import Hop
+from pres.nn.gather import Picked
+from pres.ranking import ranking
 from pres.sampling import Neighbours
 
 Find = Callable[[Tensor, Tensor], Sequence[Neighbours]]
@@ -18,8 +20,8 @@ Find = Callable[[Tensor, Tensor], Sequence[Neighbours]]
 class View:
     """Everything a step looks at, prepared without the weights.
 
-    ``src``, ``dst`` and ``negatives`` are positions among the roots; ``roots`` and the hops' nodes are
-    positions among ``nodes``.
+    ``src`` and ``to`` are positions among the roots; ``roots`` and the hops' nodes are positions among
+    ``nodes``.
     """
 
     nodes: Tensor  # [u] distinct nodes, increasing
@@ -27,8 +29,19 @@ class View:
     t: Tensor  # [r] the time each root is asked for
     hops: list[Hop]
     src: Tensor  # [b]
-    dst: Tensor  # [b]
-    negatives: Tensor  # [b, count]
+    to: Tensor  # [b, 1 + count] the destination of each pair, then its negatives
+    prepared: Sequence[Sequence[Picked]] | None = None  # what the embedding knows of the hops already
+    apart: bool = False  # whether every pair has roots of its own: the sources, then row by row who they meet
+
+    @property
+    def dst(self) -> Tensor:
+        """Positions `[b]` of the destinations among the roots."""
+        return self.to[:, 0]
+
+    @property
+    def negatives(self) -> Tensor:
+        """Positions `[b, count]` of the negatives among the roots."""
+        return self.to[:, 1:]
 
 
 def view_of(
@@ -53,31 +66,27 @@ def view_of(
         once: Whether a node that several pairs ask for at one time is one root.
     """
     b, count = negatives.shape
-    nodes = torch.cat([src, dst, negatives.flatten()])
+    nodes = torch.cat([src, torch.cat([dst.unsqueeze(1), negatives], dim=1).flatten()])
     pair = torch.arange(b, device=nodes.device)
-    pair = torch.cat([pair, pair, pair.repeat_interleave(count)])  # the pair that each root is of
+    pair = torch.cat([pair, pair.repeat_interleave(1 + count)])  # the pair that each root is of
     place = torch.arange(len(nodes), device=nodes.device)
     t = t[pair]
     if once:
         chosen, place = once_each(nodes, t)
         nodes, t, pair = nodes[chosen], t[chosen], pair[chosen]
     hops = [] if cutoffs is None else _as_hops(find(nodes, cutoffs[pair]), t)
-    seen, inverse = torch.unique(
-        torch.cat([nodes, *(hop.node.flatten() for hop in hops)]), return_inverse=True
-    )
-    roots, *rest = torch.split(inverse, [len(nodes), *(hop.node.numel() for hop in hops)])
+    seen = ranking(torch.cat([nodes, *(hop.node.flatten() for hop in hops)]))
+    roots, *rest = torch.split(seen.place, [len(nodes), *(hop.node.numel() for hop in hops)])
     hops = [replace(hop, node=at.view_as(hop.node)) for hop, at in zip(hops, rest, strict=True)]
-    of_src, of_dst, of_negatives = torch.split(place, [b, b, b * count])
-    return View(seen, roots, t, hops, of_src, of_dst, of_negatives.view(b, count))
+    of_src, to = torch.split(place, [b, b * (1 + count)])
+    return View(seen.values, roots, t, hops, of_src, to.view(b, 1 + count), apart=not once)
 
 
 def once_each(things: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
     """Return where one of each distinct (thing, time) is, and for every position which of them it is."""
     times, moment = torch.unique(t, return_inverse=True)
-    distinct, place = torch.unique(things * len(times) + moment, return_inverse=True)
-    chosen = torch.empty_like(distinct)
-    chosen[place] = torch.arange(len(things), device=things.device)  # any of equal ones
-    return chosen, place
+    found = ranking(things * len(times) + moment)
+    return found.order[found.starts], found.place
 
 
 def _as_hops(found: Sequence[Neighbours], t: Tensor) -> list[Hop]:

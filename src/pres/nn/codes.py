@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pres.errors import OptionError
+from pres.nn.gather import rows
 from pres.sampling.counter_random import uniform
 
 
@@ -33,4 +34,4 @@ class NodeCodes(nn.Module):
 
     def forward(self, nodes: Tensor) -> Tensor:
         """Return the codes `[..., dim]` of nodes `[...]`."""
-        return self.table[nodes]
+        return rows(self.table, nodes)

@@ -17,7 +17,11 @@ class LinkDecoder(nn.Module):
 
     def forward(self, src: Tensor, dst: Tensor) -> Tensor:
         """Return logits `[...]` of sources and destinations `[..., dim]` (broadcast against each other)."""
-        hidden = torch.relu(self.src(src) + self.dst(dst))
+        return self.join(self.src(src), self.dst(dst))
+
+    def join(self, of_src: Tensor, of_dst: Tensor) -> Tensor:
+        """Return logits `[...]` of what ``src`` and ``dst`` made of embeddings, each of them once."""
+        hidden = torch.relu(of_src + of_dst)
         with torch.autocast(hidden.device.type, enabled=False):  # rounded scores would tie
             score: Tensor = self.out(hidden.to(self.out.weight.dtype)).squeeze(-1)
         return score

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from pres.errors import OptionError
+from pres.nn.attention import Asked, LinearAttention
 from pres.nn.features import EdgeFeatures
-from pres.nn.gather import rows
+from pres.nn.gather import Picked, rows
 from pres.nn.time_encoding import TimeEncoding
+from pres.ranking import Ranking, ranking
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +26,16 @@ class Hop:
     event: Tensor
     age: Tensor  # the query's time minus the event's
     mask: Tensor
+
+    @cached_property
+    def by_event(self) -> Ranking:
+        """The slots sorted by their event."""
+        return ranking(self.event)
+
+    @cached_property
+    def by_node(self) -> Ranking:
+        """The slots sorted by their node."""
+        return ranking(self.node)
 
 
 class IdentityEmbedding(nn.Module):
@@ -89,52 +103,90 @@ class TemporalAttention(nn.Module):
         self.dim, self.hops = dim, layers
         self.features, self.time = features, time
         sizes = [memory_dim] + [dim] * (layers - 1)
+        row_dim = features.dim + time.dim
         self.layers = nn.ModuleList(
-            _AttentionLayer(size, features.dim, time.dim, dim, heads, dropout) for size in sizes
+            _AttentionLayer(size, row_dim, time.dim, dim, heads, dropout) for size in sizes
         )
 
-    def forward(self, memory: Tensor, roots: Tensor, since_event: Tensor, hops: Sequence[Hop]) -> Tensor:
+    def prepare(self, hops: Sequence[Hop], dtype: torch.dtype, shared: bool) -> list[list[Picked]] | None:
+        """Return what `forward` needs of the hops, if weights do not matter to it, and rank their nodes.
+
+        Events that are ``shared`` by many slots are looked up once.
+        """
+        for hop in hops:
+            _ = hop.by_node
+        if any(weight.requires_grad for part in (self.features, self.time) for weight in part.parameters()):
+            return None
+        with torch.no_grad():
+            if shared:
+                return [self._of_events(hop, dtype) for hop in hops]
+            return [[Picked.all_of(self._of_slots(hop, dtype))] for hop in hops]
+
+    def forward(
+        self,
+        memory: Tensor,
+        roots: Tensor,
+        since_event: Tensor,
+        hops: Sequence[Hop],
+        prepared: Sequence[Sequence[Picked]] | None = None,
+    ) -> Tensor:
         """Return embeddings `[r, dim]` of memories `[u, dim]` at roots `[r]` and their neighbours.
 
         ``hops[0]`` holds the neighbours of the roots, ``hops[1]`` those of each slot of ``hops[0]``, …
         """
-        known = [rows(memory, places) for places in (roots, *(hop.node.flatten() for hop in hops))]
-        edges = [self.features(hop.event, memory.dtype) for hop in hops]
-        times = [self.time(hop.age) for hop in hops]
+        besides = [self._of_events(hop, memory.dtype) for hop in hops] if prepared is None else prepared
         now = self.time(torch.zeros(1, dtype=memory.dtype, device=memory.device))
+        # What is known of roots and slots, layer by layer: some rows, and which of them each one has (None:
+        # one of its own).
+        distinct = ranking(roots)
+        shared = None if len(distinct.values) == len(roots) else distinct.place
+        known: list[tuple[Tensor, Tensor | None]] = [
+            (rows(memory, roots if shared is None else distinct.values), shared),
+            *((memory, hop.node.flatten()) for hop in hops),
+        ]
         for layer in self.layers:
-            known = [
-                layer(
-                    known[i],
-                    now,
-                    torch.cat([known[i + 1].view(*hop.node.shape, -1), edges[i], times[i]], dim=-1),
-                    hop.mask,
-                )
-                for i, hop in enumerate(hops[: len(known) - 1])
-            ]
-        return known[0]
+            found: list[tuple[Tensor, Tensor | None]] = []
+            for i, hop in enumerate(hops[: len(known) - 1]):
+                table, place = known[i + 1]
+                if place is None:
+                    neighbours = Picked.all_of(table.view(*hop.node.shape, -1))
+                else:
+                    neighbours = Picked(table, hop.node, hop.by_node)
+                own, asker = known[i]
+                found.append((layer(own, now, [neighbours, *besides[i]], Asked(hop.mask, asker)), None))
+            known = found
+        return known[0][0]
+
+    def _of_events(self, hop: Hop, dtype: torch.dtype) -> list[Picked]:
+        """Return what neighbours `[q, k]` are known by beside their memory: the event's features and age."""
+        age = Picked.all_of(self.time(hop.age))
+        if not self.features.dim:
+            return [age]
+        return [Picked(self.features(hop.by_event.values, dtype), hop.by_event.place), age]
+
+    def _of_slots(self, hop: Hop, dtype: torch.dtype) -> Tensor:
+        """Return the same side by side `[q, k, d]`, each slot's written where it is to be."""
+        found = torch.empty(
+            hop.event.numel(), self.features.dim + self.time.dim, dtype=dtype, device=hop.event.device
+        )
+        features, age = torch.split(found, [self.features.dim, self.time.dim], dim=1)
+        self.features.write(hop.event.flatten(), features)
+        self.time.write(hop.age.flatten(), age)
+        return found.view(*hop.event.shape, -1)
 
 
-class _AttentionLayer(nn.Module):
-    def __init__(self, dim_in: int, edge: int, time: int, dim: int, heads: int, dropout: float) -> None:
-        super().__init__()
-        self.heads = heads
-        self.query = nn.Linear(dim_in + time, dim)
-        self.key = nn.Linear(dim_in + edge + time, dim, bias=False)  # a bias would cancel in the softmax
-        self.value = nn.Linear(dim_in + edge + time, dim)
-        self.out = nn.Linear(dim_in + dim, dim)
+class _AttentionLayer(LinearAttention):
+    def __init__(self, dim_in: int, row_dim: int, time: int, dim: int, heads: int, dropout: float) -> None:
+        super().__init__(dim_in + time, dim_in + row_dim, dim, heads, dropout)
+        self.out = nn.Linear(dim + dim_in, dim)
         self.norm = nn.LayerNorm(dim)
-        self.dropout = nn.Dropout(dropout)
 
-    def forward(self, own: Tensor, now: Tensor, neighbours: Tensor, mask: Tensor) -> Tensor:
-        """Return `[q, dim]` from own embeddings `[q, d]` and neighbours `[q, k, d + edge + time]`."""
-        q, k = mask.shape
-        query = self.query(torch.cat([own, now.expand(q, -1)], dim=-1)).view(q, self.heads, 1, -1)
-        key = self.key(neighbours).view(q, k, self.heads, -1).transpose(1, 2)
-        value = self.value(neighbours).view(q, k, self.heads, -1).transpose(1, 2)
-        score = (query * key).sum(-1) / key.shape[-1] ** 0.5  # [q, heads, k]
-        score = score.masked_fill(~mask.unsqueeze(1), torch.finfo(score.dtype).min)
-        weight = score.softmax(-1).masked_fill(~mask.unsqueeze(1), 0)  # a node without neighbours reads 0
-        read = (self.dropout(weight).unsqueeze(-1) * value).sum(2).reshape(q, -1)
-        result: Tensor = self.dropout(self.norm(torch.relu(self.out(torch.cat([read, own], dim=-1)))))
+    def forward(self, own: Tensor, now: Tensor, neighbours: Sequence[Picked], asked: Asked) -> Tensor:
+        """Return `[q, dim]` from the askers' own embeddings `[m, d]` and what is known of neighbours."""
+        of_own, of_time = torch.split(self.query.weight, [own.shape[1], now.shape[1]], dim=1)
+        query = linear(own, of_own, linear(now, of_time, self.query.bias).squeeze(0))
+        read = self.read(query, neighbours, asked)
+        of_read, of_own = torch.split(self.out.weight, [read.shape[1], own.shape[1]], dim=1)
+        merged = linear(read, of_read, self.out.bias) + asked.of_each(linear(own, of_own))
+        result: Tensor = self.dropout(self.norm(torch.relu(merged)))
         return result

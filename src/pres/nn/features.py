@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pres.events import EventStream
+from pres.nn.gather import rows
 
 
 class EdgeFeatures(nn.Module):
@@ -43,7 +44,16 @@ class EdgeFeatures(nn.Module):
         """Return the numeric features `[..., numeric_dim]` of events `[...]`."""
         if self.x is None:
             return torch.empty(*events.shape, 0, dtype=dtype, device=events.device)
-        return ((self.x[events] - self.mean) / self.spread).to(dtype)
+        return rows(self.x, events).sub_(self.mean).div_(self.spread).to(dtype)
+
+    def write(self, events: Tensor, out: Tensor) -> None:
+        """Write the features of events `[n]`, all of them numeric, to ``out`` `[n, dim]`."""
+        if self.x is not None:
+            if out.dtype == self.x.dtype:
+                torch.index_select(self.x, 0, events, out=out)
+            else:
+                out.copy_(self.x.index_select(0, events))
+            out.sub_(self.mean).div_(self.spread)
 
     def embedded(self, events: Tensor, dtype: torch.dtype) -> Tensor:
         """Return the embedded categories `[..., embedded_dim]` of events `[...]`."""

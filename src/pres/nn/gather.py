@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
 from torch import Tensor
+
+from pres.ranking import Ranking, ranking
 
 
 def rows(values: Tensor, places: Tensor) -> Tensor:
@@ -12,3 +18,33 @@ def rows(values: Tensor, places: Tensor) -> Tensor:
     threads arrive, so that two runs differ in their last bits.
     """
     return values.index_select(0, places.flatten()).view(*places.shape, values.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Picked:
+    """Rows of a table, some of them several times, not copied before they are needed."""
+
+    table: Tensor  # [n, d]
+    place: Tensor  # [q, k]
+    ranked: Ranking | None = None  # of the places, where it is known already
+
+    @classmethod
+    def all_of(cls, values: Tensor) -> Picked:
+        """Return values `[q, k, d]`, each a row of its own."""
+        place = torch.arange(values.shape[0] * values.shape[1], device=values.device)
+        return cls(values.reshape(-1, values.shape[2]), place.view(values.shape[:2]))
+
+    @cached_property
+    def by_place(self) -> Ranking:
+        """The slots sorted by the row they read."""
+        return ranking(self.place) if self.ranked is None else self.ranked
+
+    def copied(self) -> Tensor:
+        """Return the rows `[q, k, d]`."""
+        return rows(self.table, self.place)
+
+    def spread(self, values: Tensor) -> Tensor:
+        """Return a table `[n, d]` of values at the distinct rows that are read, and of zeros elsewhere."""
+        if len(values) == len(self.table):
+            return values
+        return values.new_zeros(self.table.shape).index_copy_(0, self.by_place.values, values)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from pres.errors import OptionError
+from pres.nn.gather import Picked
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +20,7 @@ class Mail:
     ``content`` is ``[own memory, partner's, own code, partner's, numeric features]`` just before the event.
     """
 
-    content: Tensor  # [u, slots, mail_dim]
+    content: Picked  # [u, slots, mail_dim]
     event: Tensor  # [u, slots] int64
     t: Tensor  # [u, slots]
     mask: Tensor  # [u, slots] bool; False: no mail
@@ -113,7 +114,7 @@ class Memory(nn.Module):
         """Return the mail of distinct nodes `[u]`."""
         slot = torch.arange(self.slots, device=nodes.device)
         return Mail(
-            content=self.mail[nodes],
+            content=Picked(self.mail.view(-1, self.mail_dim), (nodes * self.slots).unsqueeze(1) + slot),
             event=self.mail_event[nodes],
             t=self.mail_t[nodes],
             mask=slot < self.mails_received[nodes].unsqueeze(1),

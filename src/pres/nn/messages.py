@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pres.nn.features import EdgeFeatures
+from pres.nn.gather import Picked
 from pres.nn.memory import Mail, Memory
 from pres.nn.time_encoding import TimeEncoding
 
@@ -24,10 +25,13 @@ class IdentityMessage(nn.Module):
         self.features, self.time = features, time
         self.dim = memory.mail_dim + features.embedded_dim + time.dim
 
-    def forward(self, mail: Mail, difference: Tensor) -> Tensor:
-        """Return messages `[u, slots, dim]` of mail whose time differences are `[u, slots]`."""
-        embedded = self.features.embedded(mail.event, mail.content.dtype)
-        return torch.cat([mail.content, embedded, self.time(difference)], dim=-1)
+    def forward(self, mail: Mail, difference: Tensor) -> list[Picked]:
+        """Return messages `[u, slots, dim]` of mail whose time differences are `[u, slots]`, part by part."""
+        parts = [mail.content, Picked.all_of(self.time(difference))]
+        if self.features.embedded_dim:
+            embedded = self.features.embedded(mail.event, mail.content.table.dtype)
+            parts.insert(1, Picked.all_of(embedded))
+        return parts
 
 
 class MLPMessage(IdentityMessage):
@@ -38,7 +42,7 @@ class MLPMessage(IdentityMessage):
         self.mlp = nn.Sequential(nn.Linear(self.dim, dim), nn.ReLU(), nn.Linear(dim, dim))
         self.dim = dim
 
-    def forward(self, mail: Mail, difference: Tensor) -> Tensor:
+    def forward(self, mail: Mail, difference: Tensor) -> list[Picked]:
         """Return messages `[u, slots, dim]`."""
-        summary: Tensor = self.mlp(super().forward(mail, difference))
-        return summary
+        everything = torch.cat([part.copied() for part in super().forward(mail, difference)], dim=-1)
+        return [Picked.all_of(self.mlp(everything))]

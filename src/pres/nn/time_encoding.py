@@ -28,5 +28,12 @@ class TimeEncoding(nn.Module):
 
     def forward(self, difference: Tensor) -> Tensor:
         """Return `[..., dim]` for differences `[...]` of any number type."""
+        return torch.cos(self._angle(difference))
+
+    def write(self, difference: Tensor, out: Tensor) -> None:
+        """Write the encodings of differences `[n]` to ``out`` `[n, dim]`; frequencies are fixed."""
+        torch.cos(self._angle(difference), out=out)
+
+    def _angle(self, difference: Tensor) -> Tensor:
         scaled = (difference / self.scale).to(self.frequency.dtype)
-        return torch.cos(torch.addcmul(self.phase, scaled.unsqueeze(-1), self.frequency))
+        return torch.addcmul(self.phase, scaled.unsqueeze(-1), self.frequency)

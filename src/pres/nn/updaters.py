@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 from pres.errors import OptionError
+from pres.nn.attention import Asked, LinearAttention
+from pres.nn.cells import gru
+from pres.nn.gather import Picked
 
 
 class GRUUpdater(nn.Module):
@@ -15,10 +20,9 @@ class GRUUpdater(nn.Module):
         super().__init__()
         self.cell = nn.GRUCell(message_dim, memory_dim)
 
-    def forward(self, memory: Tensor, messages: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, memory: Tensor, messages: Sequence[Picked], mask: Tensor) -> Tensor:
         """Return new memories `[u, d]` from old ones and messages `[u, 1, m]`."""
-        updated: Tensor = self.cell(messages.squeeze(1), memory)
-        return updated
+        return gru(self.cell, _one_each(messages), memory)
 
 
 class RNNUpdater(nn.Module):
@@ -32,12 +36,17 @@ class RNNUpdater(nn.Module):
         self.linear = nn.Linear(message_dim + memory_dim, memory_dim)
         self.norm = nn.LayerNorm(memory_dim)
 
-    def forward(self, memory: Tensor, messages: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, memory: Tensor, messages: Sequence[Picked], mask: Tensor) -> Tensor:
         """Return new memories `[u, d]` from old ones and messages `[u, 1, m]`."""
-        return torch.tanh(self.norm(self.linear(torch.cat([messages.squeeze(1), memory], dim=-1))))
+        return torch.tanh(self.norm(self.linear(torch.cat([_one_each(messages), memory], dim=-1))))
 
 
-class MailboxAttention(nn.Module):
+def _one_each(messages: Sequence[Picked]) -> Tensor:
+    """Return messages `[u, m]` of one slot, their parts side by side."""
+    return torch.cat([part.copied().squeeze(1) for part in messages], dim=1)
+
+
+class MailboxAttention(LinearAttention):
     """``s' = GRU(attention(s, mailbox), s)``: the memory update of APAN, with a gate.
 
     Args:
@@ -48,25 +57,11 @@ class MailboxAttention(nn.Module):
     """
 
     def __init__(self, message_dim: int, memory_dim: int, heads: int = 2, dropout: float = 0.1) -> None:
-        super().__init__()
         if heads < 1 or memory_dim % heads:
             raise OptionError(f"heads={heads} must divide memory_dim={memory_dim}.")
-        self.heads = heads
-        self.query = nn.Linear(memory_dim, memory_dim)
-        self.key = nn.Linear(message_dim, memory_dim, bias=False)  # a bias would cancel in the softmax
-        self.value = nn.Linear(message_dim, memory_dim)
+        super().__init__(memory_dim, message_dim, memory_dim, heads, dropout)
         self.cell = nn.GRUCell(memory_dim, memory_dim)
-        self.dropout = nn.Dropout(dropout)
 
-    def forward(self, memory: Tensor, messages: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, memory: Tensor, messages: Sequence[Picked], mask: Tensor) -> Tensor:
         """Return new memories `[u, d]` from old ones, messages `[u, slots, m]` and which of them exist."""
-        u, slots, _ = messages.shape
-        query = self.query(memory).view(u, self.heads, 1, -1)
-        key = self.key(messages).view(u, slots, self.heads, -1).transpose(1, 2)
-        value = self.value(messages).view(u, slots, self.heads, -1).transpose(1, 2)
-        score = (query * key).sum(-1) / key.shape[-1] ** 0.5  # [u, heads, slots]
-        score = score.masked_fill(~mask.unsqueeze(1), torch.finfo(score.dtype).min)
-        weight = self.dropout(score.softmax(-1))
-        read = (weight.unsqueeze(-1) * value).sum(2).reshape(u, -1)
-        updated: Tensor = self.cell(read, memory)
-        return updated
+        return gru(self.cell, self.read(self.query(memory), messages, Asked(mask)), memory)

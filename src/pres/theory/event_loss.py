@@ -56,8 +56,7 @@ class EventLoss:
             t=view.t[root],
             hops=_of_roots(view.hops, root, len(view.roots)),
             src=row,
-            dst=p + row,
-            negatives=(2 * p + place).unsqueeze(1),
+            to=torch.stack([p + row, 2 * p + place], dim=1),
         )
         positive, negative = self.model.score(seen, States(**values))
         return softplus(-positive) + softplus(negative[:, 0])

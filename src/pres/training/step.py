@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
@@ -10,46 +12,69 @@ from pres.errors import DivergedError
 from pres.events import EventStream
 from pres.incidence import distinct
 from pres.models import MDGNN, States
+from pres.models.letters import Delivery
+from pres.models.view import View
 from pres.sampling import TemporalBatches
 from pres.smoothing import EVENT, NEGATIVE, PRES, Filter, coherence_loss, movement
 
 
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A temporal batch with all that can be known of it before weights and memory have reached it."""
+
+    batch: EventStream
+    negatives: Tensor  # [b, count] other destinations
+    steps: list[tuple[EventStream, View]]  # the events of each optimiser step, and what it looks at
+    delivery: Delivery  # who gets mail
+
+
+def prepare(
+    model: MDGNN, batch: EventStream, negatives: Tensor, step_size: int | None = None, seed: int = 0
+) -> Prepared:
+    """Return a batch ready to train on.
+
+    Args:
+        model: The model, its memory not beyond the batch.
+        batch: The events.
+        negatives: Other destinations `[b, count]`.
+        step_size: Events per optimiser step; None for one step.
+        seed: Of ``"uniform"`` neighbours.
+    """
+    steps = []
+    for step in TemporalBatches(batch, step_size or len(batch)):
+        own = negatives[step.offset - batch.offset :][: len(step)]
+        steps.append((step, model.look(step, own, batch.offset, seed)))
+    return Prepared(batch, negatives, steps, model.address(batch))
+
+
 def train_on_batch(
     model: MDGNN,
-    batch: EventStream,
-    negatives: Tensor,
+    prepared: Prepared,
     optimiser: torch.optim.Optimizer,
     *,
-    step_size: int | None = None,
     precision: str = "float32",
     smoothing: PRES | None = None,
     sweeps: int | None = 1,
-    seed: int = 0,
 ) -> dict[str, float]:
     """Take one or more optimiser steps on a temporal batch, absorb it, and return means over its events.
 
-    Among them are the ``loss`` without the coherence objective and the ``movement`` of memory.
+    Among them are the ``loss`` without the coherence objective and the ``movement`` of memory. Every step
+    measures memory anew from the same mail; the batch is absorbed once: with the memory that its only step
+    measured, or with what the weights after several make of the mail.
 
     Args:
         model: The model, its memory as before the batch.
-        batch: The next events.
-        negatives: Other destinations `[b, count]`.
+        prepared: The next events.
         optimiser: What moves the weights.
-        step_size: Events per optimiser step; None for one step. Every step measures memory anew from the same
-            mail; the batch is absorbed once: with the memory that its only step measured, or with what the
-            weights after several make of the mail.
         precision: See `arithmetic`.
         smoothing: The objective's settings; the filter, if any, is the model's ``correction``.
         sweeps: How the batch is absorbed, see `MDGNN.absorb`.
-        seed: Of ``"uniform"`` neighbours.
     """
-    steps = list(TemporalBatches(batch, step_size or len(batch)))
+    batch, device = prepared.batch, prepared.negatives.device
     total: dict[str, float] = {}
     states = None
-    for step in steps:
-        own = negatives[step.offset - batch.offset :][: len(step)]
-        view = model.look(step, own, batch.offset, seed)
-        with arithmetic(negatives.device, precision):
+    for step, view in prepared.steps:
+        with arithmetic(device, precision):
             states = model.measure(view.nodes)
             positive, negative = model.score(view, states)
         loss = softplus(-positive).mean() + softplus(negative).mean()
@@ -61,8 +86,8 @@ def train_on_batch(
         values = torch.stack([value.detach().double() for value in found.values()]).tolist()
         for name, value in zip(found, values, strict=True):
             total[name] = total.get(name, 0.0) + len(step) * value
-    with torch.no_grad(), arithmetic(negatives.device, precision):
-        _take_in(model, batch, negatives, states if len(steps) == 1 else None, sweeps)
+    with torch.no_grad(), arithmetic(device, precision):
+        _take_in(model, prepared, states if len(prepared.steps) == 1 else None, sweeps)
     return {name: value / len(batch) for name, value in total.items()}
 
 
@@ -83,19 +108,18 @@ def _with_smoothing(
     return loss, found
 
 
-def _take_in(
-    model: MDGNN, batch: EventStream, negatives: Tensor, states: States | None, sweeps: int | None
-) -> None:
+def _take_in(model: MDGNN, prepared: Prepared, states: States | None, sweeps: int | None) -> None:
     """Absorb the batch; a filter observes the transitions of its nodes and of the negatives."""
+    batch, delivery = prepared.batch, prepared.delivery
     if not isinstance(model.correction, Filter):
-        model.absorb(batch, states, sweeps)
+        model.absorb(batch, states, sweeps, delivery)
         return
-    roles = {EVENT: distinct(torch.cat([batch.src, batch.dst]))}
+    roles = {EVENT: delivery.endpoints}
     if model.correction.config.components > NEGATIVE:
-        roles[NEGATIVE] = distinct(negatives)
+        roles[NEGATIVE] = distinct(prepared.negatives)
     if states is None:
         states = model.measure(distinct(torch.cat(list(roles.values()))))
-    model.absorb(batch, states, sweeps)
+    model.absorb(batch, states, sweeps, delivery)
     found = []
     for component, nodes in roles.items():
         place = states.places_of(nodes)
@@ -115,9 +139,9 @@ def _take_in(
 
 def _check_finite(loss: Tensor, optimiser: torch.optim.Optimizer, batch: EventStream) -> None:
     """Raise before a step that would spoil the weights."""
-    parameters = (p for group in optimiser.param_groups for p in group["params"] if p.grad is not None)
-    norm = torch.nn.utils.get_total_norm([p.grad for p in parameters])
-    if not bool((loss.detach() + norm).isfinite()):
+    parameters = [p for group in optimiser.param_groups for p in group["params"] if p.grad is not None]
+    norms = torch.stack(torch._foreach_norm([p.grad for p in parameters]))
+    if not bool((loss.detach() + norms.sum()).isfinite()):
         what = f"the loss became {loss.item()}" if not bool(loss.isfinite()) else "a gradient became infinite"
         raise DivergedError(
             f"{what} in the batch of events {batch.offset:,} to {batch.offset + len(batch) - 1:,}. "

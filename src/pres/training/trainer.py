@@ -14,12 +14,13 @@ from pres.models import MDGNN
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.counter_random import derived
 from pres.smoothing import Filter
+from pres.training.ahead import Ahead
 from pres.training.config import FitConfig
 from pres.training.evaluation import evaluate
 from pres.training.metrics import LinkMetrics
 from pres.training.smoothing import new_filter
 from pres.training.state import EpochResult, Tensors, TrainingState, state_of
-from pres.training.step import arithmetic, train_on_batch
+from pres.training.step import Prepared, arithmetic, prepare, train_on_batch
 
 USUAL_STEP = 200  # events per optimiser step that a learning rate is meant for
 
@@ -51,7 +52,10 @@ class Trainer:
             self.sampler.check(batches)  # what cannot be is said before a run begins
         if config.smoothing is not None or isinstance(model.correction, Filter):  # one's own may stay
             model.correction = new_filter(model, config.smoothing, events)
-        self.optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=config.lr)
+        self.optimiser = torch.optim.Adam(
+            [p for p in model.parameters() if p.requires_grad], lr=config.lr, fused=True
+        )
+        self.ahead = Ahead(self.prepare)
         self.epoch, self.batch, self.seconds = 1, 0, 0.0
         self.sums: dict[str, float] = {}  # over the events of the epoch so far
         self.history: list[EpochResult] = []
@@ -102,27 +106,32 @@ class Trainer:
         if self.batch == 0:
             self.model.reset()
         self.model.train()
-        batch = self.batches[self.batch]
+        prepared = self.ahead.take((self.epoch, self.batch))
+        batch = prepared.batch
         for group in self.optimiser.param_groups:
             group["lr"] = self.learning_rate()
-        seed = derived(self.config.seed, self.epoch)
-        negatives = self.sampler.sample(batch, seed=seed).nodes
+        if self.batch + 1 < len(self.batches) and self.ahead.pays:
+            self.ahead.begin((self.epoch, self.batch + 1))
         means = train_on_batch(
             self.model,
-            batch,
-            negatives,
+            prepared,
             self.optimiser,
-            step_size=self.config.step_size,
             precision=self.config.precision,
             smoothing=self.config.smoothing,
             sweeps=self.config.train_sweeps,
-            seed=seed,
         )
         for name, value in means.items():
             self.sums[name] = self.sums.get(name, 0.0) + len(batch) * value
         self.batch += 1
         self.seconds += time.perf_counter() - start
         self.between_batches = True
+
+    def prepare(self, which: tuple[int, int]) -> Prepared:
+        """Return a batch ready to train on, by its epoch and its number in that."""
+        epoch, number = which
+        batch, seed = self.batches[number], derived(self.config.seed, epoch)
+        negatives = self.sampler.sample(batch, seed=seed).nodes
+        return prepare(self.model, batch, negatives, self.config.step_size, seed)
 
     def learning_rate(self) -> float:
         """Return the step size of the next batch."""

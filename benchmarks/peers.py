@@ -1,0 +1,152 @@
+"""How fast training is beside PyG's TGN: the same stream, sizes, negatives and machine, in turns.
+
+    python -m benchmarks.peers                       # one epoch each, 5 rounds: about 10 minutes
+    python -m benchmarks.peers --events 24000 --rounds 3
+
+"TGN per node" with ``visibility="batch"`` does what PyG's `TGNMemory` and `TransformerConv` do; "TGN per
+event" with ``"fresh"`` embeds every endpoint at its own event, which is what TGN and TGL do, and more work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import multiprocessing
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import pres
+from benchmarks.pyg_tgn import PyGTrainer
+from benchmarks.timing import median_seconds, seconds
+from pres.errors import PresError
+from pres.events import EventStream
+from pres.models.build import build_model
+from pres.sampling import NegativeSampler, TemporalBatches
+from pres.training import FitConfig
+from pres.training.trainer import Trainer
+
+PYG = "PyG TGN"
+OURS: dict[str, tuple[str, dict[str, Any]]] = {  # what PyG's has not is left out: codes
+    "TGN per node": ("tgn", {"embed": "node", "visibility": "batch", "codes": 0}),
+    "TGN per event": ("tgn", {"codes": 0}),
+    "JODIE, plain cell": ("jodie", {"cell": "rnn", "codes": 0}),
+    "JODIE": ("jodie", {}),
+    "APAN": ("apan", {}),
+}
+FEATURES = 172  # of Wikipedia's edges; seeded random numbers where the real ones are not at hand
+
+
+def main() -> None:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser.add_argument("--batch-sizes", type=int, nargs="+", default=[200, 600, 2_400])
+    parser.add_argument("--contestants", nargs="+", choices=list(OURS), default=list(OURS))
+    parser.add_argument("--events", type=int, default=None, help="training events; all by default")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, default=None, help="where to write the figures, too")
+    given = parser.parse_args()
+    run(given.batch_sizes, given.contestants, given.events, given.rounds, given.json)
+
+
+def run(
+    batch_sizes: list[int], contestants: list[str], limit: int | None, rounds: int, path: Path | None = None
+) -> None:
+    """Print seconds, events per second, share of the machine's peak, peak memory and the ratio to PyG."""
+    peak, title, threads = matrix_peak(), featured().info.title, torch.get_num_threads()
+    print(f"{title}, {FEATURES} features, {threads} threads, matrix peak {peak / 1e9:.0f} GFLOP/s")
+    titles = f"{'s per epoch':>11} {'events/s':>9} {'GFLOP':>7} {'of peak':>8} {'peak MB':>8} {'x PyG':>6}"
+    print(f"{'b':>5} {'':<18} {titles}")
+    found, events = [], len(training_part(limit))
+    for b in batch_sizes:
+        names = [PYG, *contestants]
+        epochs = {name: contestant(name, b, limit) for name in names}
+        work = {name: floating_point_work(epoch) for name, epoch in epochs.items()}
+        times = median_seconds(epochs, rounds)
+        for name in names:
+            row = {
+                "b": b,
+                "contestant": name,
+                "seconds": times[name],
+                "events_per_second": events / times[name],
+                "gflop": work[name] / 1e9,
+                "of_peak": work[name] / times[name] / peak,
+                "peak_mb": peak_memory(name, b, limit),
+                "ratio": times[PYG] / times[name],
+            }
+            found.append(row)
+            speed = f"{row['seconds']:>11.2f} {row['events_per_second']:>9,.0f} {row['gflop']:>7.0f}"
+            share = f"{row['of_peak']:>8.1%} {row['peak_mb']:>8,.0f} {row['ratio']:>6.2f}"
+            print(f"{b:>5} {name:<18} {speed} {share}", flush=True)
+    if path is not None:
+        path.write_text(json.dumps(found, indent=1))
+
+
+def featured() -> EventStream:
+    """Return Wikipedia, or the embedded stream where that is not at hand, with features of its edges."""
+    try:
+        events = pres.load("wikipedia")
+    except PresError:
+        events = pres.load("synthetic", num_events=157_474)
+    generator = torch.Generator().manual_seed(0)
+    return dataclasses.replace(events, x=torch.randn(len(events), FEATURES, generator=generator))
+
+
+def training_part(limit: int | None) -> EventStream:
+    train = featured().split().train
+    return train if limit is None else train[:limit]
+
+
+def contestant(name: str, b: int, limit: int | None) -> Callable[[], object]:
+    """Return what trains one epoch of a contestant."""
+    events = featured()
+    train = training_part(limit)
+    if name == PYG:
+        sampler = NegativeSampler(events)
+        negatives = torch.cat([sampler.sample(batch).nodes[:, 0] for batch in TemporalBatches(train, b)])
+        torch.manual_seed(0)
+        return partial(PyGTrainer(train, b).train_epoch, negatives)
+    kind, options = OURS[name]
+    trainer = Trainer(build_model(kind, events, options), events, FitConfig.of({"batch_size": b}))
+    return partial(train_epoch, trainer, -(-len(train) // b))
+
+
+def train_epoch(trainer: Trainer, batches: int) -> None:
+    trainer.batch = 0
+    for _ in range(batches):
+        trainer.train_next_batch()
+
+
+def floating_point_work(epoch: Callable[[], object]) -> int:
+    """Return the operations of the matrix products of one epoch."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False) as counter:
+        epoch()
+    return int(counter.get_total_flops())
+
+
+def matrix_peak(size: int = 2_048) -> float:
+    """Return the operations per second of a large matrix product, the best of several."""
+    a = torch.randn(size, size)
+    return 2 * size**3 / min(seconds(lambda: a @ a) for _ in range(8))
+
+
+def peak_memory(name: str, b: int, limit: int | None) -> float:
+    """Return the peak resident memory in MB of a process that trains one epoch, and nothing else (Linux)."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_peak_of, (name, b, limit))
+
+
+def _peak_of(name: str, b: int, limit: int | None) -> float:
+    contestant(name, b, limit)()
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+
+if __name__ == "__main__":
+    main()
