@@ -5,7 +5,7 @@ import sys
 
 import torch
 
-from benchmarks import loading, sampling, scale, scaling, smoothing, synthetic
+from benchmarks import loading, peers, sampling, scale, scaling, smoothing, synthetic
 
 BENCHMARKS = {
     "sampling": sampling.run,
@@ -13,6 +13,7 @@ BENCHMARKS = {
     "synthetic": synthetic.run,
     "loading": loading.run,
     "smoothing": smoothing.run,
+    "peers": peers.run,
     "scale": scale.run,
 }
 

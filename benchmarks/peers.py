@@ -13,7 +13,7 @@ import argparse
 import dataclasses
 import json
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,11 @@ def main() -> None:
 
 
 def run(
-    batch_sizes: list[int], contestants: list[str], limit: int | None, rounds: int, path: Path | None = None
+    batch_sizes: Sequence[int] = (200, 600, 2_400),
+    contestants: Sequence[str] = tuple(OURS),
+    limit: int | None = 24_000,
+    rounds: int = 5,
+    path: Path | None = None,
 ) -> None:
     """Print seconds, events per second, share of the machine's peak, peak memory and the ratio to PyG."""
     peak, title, threads = matrix_peak(), featured().info.title, torch.get_num_threads()
