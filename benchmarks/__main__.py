@@ -5,7 +5,7 @@ import sys
 
 import torch
 
-from benchmarks import loading, peers, sampling, scale, scaling, smoothing, synthetic
+from benchmarks import evaluating, loading, peers, sampling, scale, scaling, smoothing, synthetic
 
 BENCHMARKS = {
     "sampling": sampling.run,
@@ -14,6 +14,7 @@ BENCHMARKS = {
     "loading": loading.run,
     "smoothing": smoothing.run,
     "peers": peers.run,
+    "evaluating": evaluating.run,
     "scale": scale.run,
 }
 

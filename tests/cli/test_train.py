@@ -85,7 +85,7 @@ def test_an_interrupted_command_says_how_to_go_on_and_does(synthetic: Path, tmp_
         (["synthetic", "-o", "neighbours=0"], "neighbours=0"),
         (["synthetic", "-o", "memory_dim"], "give a name and a value"),
         (["synthetic", "-o", "memory_dim=wide"], "TGN cannot be made with"),
-        (["synthetic", "-o", "dropout=2"], "dropout probability has to be between 0 and 1"),
+        (["synthetic", "-o", "dropout=2"], "a share of 0 or more, below 1"),
         (["synthetic", "--device", "meta"], "device 'meta' cannot be used here"),
         (["synthetic", "-o", "node_features=true"], "asked for node features, but 'synthetic' has none"),
         (["synthetic", "--batch-size", "60000"], "makes one batch of the 35,001 training events"),
