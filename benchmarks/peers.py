@@ -65,9 +65,9 @@ def run(
     print(f"{title}, {FEATURES} features, {threads} threads, matrix peak {peak / 1e9:.0f} GFLOP/s")
     titles = f"{'s per epoch':>11} {'events/s':>9} {'GFLOP':>7} {'of peak':>8} {'peak MB':>8} {'x PyG':>6}"
     print(f"{'b':>5} {'':<18} {titles}")
-    found, events = [], len(training_part(limit))
+    found = []
     for b in batch_sizes:
-        names = [PYG, *contestants]
+        names, events = [PYG, *contestants], len(training_part(limit, b))
         epochs = {name: contestant(name, b, limit) for name in names}
         work = {name: floating_point_work(epoch) for name, epoch in epochs.items()}
         times = median_seconds(epochs, rounds)
@@ -100,15 +100,17 @@ def featured() -> EventStream:
     return dataclasses.replace(events, x=torch.randn(len(events), FEATURES, generator=generator))
 
 
-def training_part(limit: int | None) -> EventStream:
+def training_part(limit: int | None, b: int) -> EventStream:
+    """Return the whole batches of the first training events."""
     train = featured().split().train
-    return train if limit is None else train[:limit]
+    count = len(train) if limit is None else min(limit, len(train))
+    return train[: count // b * b]
 
 
 def contestant(name: str, b: int, limit: int | None) -> Callable[[], object]:
     """Return what trains one epoch of a contestant."""
     events = featured()
-    train = training_part(limit)
+    train = training_part(limit, b)
     if name == PYG:
         sampler = NegativeSampler(events)
         negatives = torch.cat([sampler.sample(batch).nodes[:, 0] for batch in TemporalBatches(train, b)])
@@ -116,7 +118,7 @@ def contestant(name: str, b: int, limit: int | None) -> Callable[[], object]:
         return partial(PyGTrainer(train, b).train_epoch, negatives)
     kind, options = OURS[name]
     trainer = Trainer(build_model(kind, events, options), events, FitConfig.of({"batch_size": b}))
-    return partial(train_epoch, trainer, -(-len(train) // b))
+    return partial(train_epoch, trainer, len(train) // b)
 
 
 def train_epoch(trainer: Trainer, batches: int) -> None:

@@ -97,3 +97,12 @@ def test_the_repr_of_a_bare_stream_and_of_an_empty_slice() -> None:
 )  # fmt: skip
 def test_durations_are_said_in_the_largest_unit_that_fits(seconds: float, said: str) -> None:
     assert human_duration(seconds) == said
+
+
+def test_the_mean_gap_of_many_long_lives_in_nanoseconds_does_not_overflow() -> None:
+    year, nodes = 365 * 86_400 * 10**9, 1_000
+    src = torch.arange(nodes).repeat(2)
+    t = torch.cat([torch.zeros(nodes, dtype=torch.int64), torch.full((nodes,), year)])
+    events = EventStream(src, torch.full_like(src, nodes), t)
+    gaps = nodes + 2 * nodes - 1  # one of each source, and those of their common partner
+    assert summary.mean_gap(events) == pytest.approx((nodes * year + year) / gaps)

@@ -143,8 +143,10 @@ class EventStream:
         """Return the stream with its tensors on ``device``."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         fields |= {k: v.to(device) for k, v in fields.items() if isinstance(v, Tensor)}
-        if self.index is not None:
-            fields["index"] = IndexArrays(*(part.to(device) for part in self.index))
+        if torch.device(device).type != self.t.device.type:
+            fields["index"] = (
+                None  # mapped arrays stay where they are; what needs an index there moves its own
+            )
         return unchecked(fields)
 
     def without(self, *, edge: bool = False, node: bool = False) -> EventStream:

@@ -81,7 +81,7 @@ def mean_gap(events: EventStream) -> float:
             last.scatter_reduce_(0, nodes, some.t, "amax")
     there = occurring(events.num_nodes, events.src, events.dst)
     gaps = entries - int(there.sum())
-    return float((last - first)[there].sum().item() / gaps) if gaps else 0.0
+    return float((last - first)[there].double().sum().item() / gaps) if gaps else 0.0
 
 
 def gaps_between_events_of_a_node(events: EventStream) -> Tensor:

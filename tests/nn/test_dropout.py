@@ -28,5 +28,6 @@ def test_the_same_seed_drops_the_same_and_another_draw_others() -> None:
 def test_nothing_is_dropped_in_evaluation_or_at_zero() -> None:
     values = torch.randn(5, 3)
     assert Dropout(0.9).eval()(values) is values and Dropout(0.0)(values) is values
+    assert bool(Dropout(0.999_999)(values).isfinite().all())
     with pytest.raises(OptionError, match="below 1"):
         Dropout(1.0)

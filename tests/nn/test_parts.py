@@ -161,3 +161,36 @@ def test_features_of_any_scale_serve_alike() -> None:
 def test_sizes_that_cannot_be_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(OptionError):
         make("tgn", stream_of(random_events(1)), **options)
+
+
+def test_a_frozen_model_scores_as_before_with_categories_too() -> None:
+    events = random_events(seed=5)
+    stream = EventStream(
+        torch.tensor([e[0] for e in events]),
+        torch.tensor([e[1] for e in events]),
+        torch.tensor([float(e[2]) for e in events]),
+        x=torch.randn(len(events), 2, generator=torch.Generator().manual_seed(0)),
+        categories=torch.arange(len(events)).unsqueeze(1) % 3,
+        num_nodes=12,
+    )
+    for embed in ("event", "node"):
+        model = make("tgn", stream, embed=embed)
+        for batch in TemporalBatches(stream[:48], 12):
+            model.absorb(batch)
+
+        def scored(model: TGN = model) -> Tensor:  # type: ignore[assignment]
+            view = model.look(stream[48:], stream[48:].src.unsqueeze(1))
+            return model.score(view, model.measure(view.nodes))[0].detach()
+
+        free = scored()
+        model.requires_grad_(False)
+        assert torch.allclose(scored(), free, atol=1e-12)
+
+
+def test_a_model_needs_no_encoding_of_time() -> None:
+    stream = stream_of(random_events(seed=6))
+    for kind in ("tgn", "jodie"):
+        model = make(kind, stream, time_dim=0)
+        model.absorb(stream[:30])
+        view = model.look(stream[30:40], stream[30:40].src.unsqueeze(1))
+        assert bool(model.score(view, model.measure(view.nodes))[0].isfinite().all())

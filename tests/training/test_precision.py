@@ -56,6 +56,19 @@ def test_training_in_bfloat16_keeps_a_float32_state_and_nearly_the_same_loss(kin
     assert rounded.model.memory.memory.dtype == torch.float32
 
 
+def test_two_layers_of_attention_train_in_bfloat16() -> None:
+    for embed in ("event", "node"):
+        sizes = {"memory_dim": 16, "time_dim": 8, "embedding_dim": 16, "layers": 2, "embed": embed}
+        losses = []
+        for precision in ("float32", "bfloat16"):
+            model = build_model("tgn", EVENTS, sizes | {"dropout": 0.0}, seed=0)
+            trainer = Trainer(model, EVENTS, FitConfig.of({"batch_size": 100, "precision": precision}))
+            trainer.train_next_batch()
+            trainer.train_next_batch()
+            losses.append(trainer.loss / 200)
+        assert losses[0] == pytest.approx(losses[1], abs=0.02)
+
+
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore")  # the compiler's own, about this machine

@@ -110,7 +110,7 @@ class MDGNN(nn.Module):
 
     def compile_parts(self) -> None:
         """Let `torch.compile` make the parts with arithmetic faster, for batches of any size."""
-        for part in (self.message, self.updater, self.embedding, self.link):
+        for part in (self.message, self.updater, self.embedding):
             part.compile(dynamic=True)
 
     def look(
@@ -247,7 +247,7 @@ class MDGNN(nn.Module):
         h = self.embed(view, states)
         if view.apart:
             src, to = torch.split(h, [len(view.src), view.to.numel()])
-            of_src, of_to = self.link.src(src), self.link.dst(to).view(*view.to.shape, -1)
+            of_src, of_to = self.link.src(src), self.link.dst(to).view(*view.to.shape, self.embedding.dim)
         else:  # each distinct root once
             of_src, of_to = rows(self.link.src(h), view.src), rows(self.link.dst(h), view.to)
         logits = self.link.join(of_src.unsqueeze(1), of_to)
@@ -268,6 +268,8 @@ class MDGNN(nn.Module):
         delivery: Delivery | None = None,
     ) -> None:
         """Write the memory of the batch's nodes, then send the mail of its events.
+
+        Mail is written where `measure` reads it: take gradients of what was measured before.
 
         Args:
             batch: The next events of the stream.

@@ -9,7 +9,7 @@ tables, some of them read by many queries. Its cost is that of reading each row 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -64,7 +64,9 @@ class LinearAttention(nn.Module):
 
     def read(self, query: Tensor, rows: Sequence[Picked], asked: Asked) -> Tensor:
         """Return `[q, dim]` from the askers' queries `[m, dim]`, which ``query`` made, and rows per slot."""
-        query = query.to(rows[0].table.dtype)
+        dtype = self.key.weight.dtype  # whatever autocast made of what was given
+        query = query.to(dtype)
+        rows = [replace(part, table=part.table.to(dtype)) for part in rows]
         keep = self.dropout.factors(self.heads, *asked.mask.shape, like=query)
         weights = self.key.weight, self.value.weight, self.value.bias
         with torch.autocast(query.device.type, enabled=False):  # rows are read as they are
@@ -172,6 +174,11 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, of_found: Tensor) -> tuple[Tensor | None, ...]:
+        with torch.autocast(of_found.device.type, enabled=False):
+            return _Attend._backward(ctx, of_found)
+
+    @staticmethod
+    def _backward(ctx: Any, of_found: Tensor) -> tuple[Tensor | None, ...]:
         rows, asked, keep, n = ctx.rows, ctx.asked, ctx.keep, len(ctx.rows)
         query, key, value, bias, *rest = ctx.saved_tensors
         tables, (weight, total, *reads) = rest[:n], rest[n:]

@@ -25,7 +25,7 @@ class Dropout(nn.Module):
 
     def factors(self, *shape: int, like: Tensor) -> Tensor | None:
         """Return what to multiply values of a shape with, of the type and device of ``like``; None for 1."""
-        dropped = round(self.p * LEVELS)
+        dropped = min(round(self.p * LEVELS), LEVELS - 1)
         if not self.training or not dropped:
             return None
         size = torch.Size(shape).numel()

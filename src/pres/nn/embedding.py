@@ -118,7 +118,7 @@ class TemporalAttention(nn.Module):
         if any(weight.requires_grad for part in (self.features, self.time) for weight in part.parameters()):
             return None
         with torch.no_grad():
-            if shared:
+            if shared or self.features.embedded_dim:
                 return [self._of_events(hop, dtype) for hop in hops]
             return [[Picked.all_of(self._of_slots(hop, dtype))] for hop in hops]
 

@@ -32,7 +32,7 @@ class Picked:
     def all_of(cls, values: Tensor) -> Picked:
         """Return values `[q, k, d]`, each a row of its own."""
         place = torch.arange(values.shape[0] * values.shape[1], device=values.device)
-        return cls(values.reshape(-1, values.shape[2]), place.view(values.shape[:2]))
+        return cls(values.reshape(len(place), values.shape[2]), place.view(values.shape[:2]))
 
     @cached_property
     def by_place(self) -> Ranking:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Generic, TypeVar
 
 import torch
@@ -43,9 +43,9 @@ class Ahead(Generic[Key, Made]):
         """Return the thing of a key, begun or made now; an error in making it is raised here."""
         begun, self._begun = self._begun, None
         if begun is not None:
-            made = begun[1].result()  # or it would go on beside the next
+            wait([begun[1]])  # or it would go on beside the next
             if begun[0] == key:
-                return made
+                return begun[1].result()
         return self._make(key)
 
 

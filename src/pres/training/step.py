@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -24,8 +25,19 @@ class Prepared:
 
     batch: EventStream
     negatives: Tensor  # [b, count] other destinations
-    steps: list[tuple[EventStream, View]]  # the events of each optimiser step, and what it looks at
     delivery: Delivery  # who gets mail
+    step_size: int  # events per optimiser step
+    seed: int  # of "uniform" neighbours
+    view: View | None  # what the step looks at, if there is one; several look when their turn comes
+
+    def steps(self, model: MDGNN) -> Iterator[tuple[EventStream, View]]:
+        """Yield the events of each optimiser step, and what it looks at."""
+        if self.view is not None:
+            yield self.batch, self.view
+            return
+        for step in TemporalBatches(self.batch, self.step_size):
+            own = self.negatives[step.offset - self.batch.offset :][: len(step)]
+            yield step, model.look(step, own, self.batch.offset, self.seed)
 
 
 def prepare(
@@ -40,11 +52,9 @@ def prepare(
         step_size: Events per optimiser step; None for one step.
         seed: Of ``"uniform"`` neighbours.
     """
-    steps = []
-    for step in TemporalBatches(batch, step_size or len(batch)):
-        own = negatives[step.offset - batch.offset :][: len(step)]
-        steps.append((step, model.look(step, own, batch.offset, seed)))
-    return Prepared(batch, negatives, steps, model.address(batch))
+    step_size = step_size or len(batch)
+    view = model.look(batch, negatives, seed=seed) if step_size >= len(batch) else None
+    return Prepared(batch, negatives, model.address(batch), step_size, seed, view)
 
 
 def train_on_batch(
@@ -73,7 +83,7 @@ def train_on_batch(
     batch, device = prepared.batch, prepared.negatives.device
     total: dict[str, float] = {}
     states = None
-    for step, view in prepared.steps:
+    for step, view in prepared.steps(model):
         with arithmetic(device, precision):
             states = model.measure(view.nodes)
             positive, negative = model.score(view, states)
@@ -87,7 +97,7 @@ def train_on_batch(
         for name, value in zip(found, values, strict=True):
             total[name] = total.get(name, 0.0) + len(step) * value
     with torch.no_grad(), arithmetic(device, precision):
-        _take_in(model, prepared, states if len(prepared.steps) == 1 else None, sweeps)
+        _take_in(model, prepared, None if prepared.view is None else states, sweeps)
     return {name: value / len(batch) for name, value in total.items()}
 
 
