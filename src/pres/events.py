@@ -144,9 +144,7 @@ class EventStream:
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         fields |= {k: v.to(device) for k, v in fields.items() if isinstance(v, Tensor)}
         if torch.device(device).type != self.t.device.type:
-            fields["index"] = (
-                None  # mapped arrays stay where they are; what needs an index there moves its own
-            )
+            fields["index"] = None  # mapped arrays stay where they are; a model moves an index of its own
         return unchecked(fields)
 
     def without(self, *, edge: bool = False, node: bool = False) -> EventStream:
