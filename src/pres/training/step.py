@@ -53,7 +53,7 @@ def prepare(
         seed: Of ``"uniform"`` neighbours.
     """
     step_size = step_size or len(batch)
-    view = model.look(batch, negatives, seed=seed) if step_size >= len(batch) else None
+    view = model.look(batch, negatives, batch.offset, seed) if step_size >= len(batch) else None
     return Prepared(batch, negatives, model.address(batch), step_size, seed, view)
 
 
