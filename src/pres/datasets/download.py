@@ -90,8 +90,8 @@ def _acquire(target: Path) -> FileLock:
             target.parent.mkdir(parents=True, exist_ok=True)
             lock.acquire()
             break
-        except FileNotFoundError:  # a download that failed has just removed the folder
-            if not left:
+        except (FileNotFoundError, FileExistsError):  # a download that failed has just removed the folder
+            if not left or target.parent.is_file():
                 raise
     return lock
 
