@@ -113,8 +113,8 @@ class TemporalAttention(nn.Module):
 
         Events that are ``shared`` by many slots are looked up once.
         """
-        for hop in hops:
-            _ = hop.by_node
+        for hop in hops if torch.is_grad_enabled() else ():
+            _ = hop.by_node  # only gradients need it
         if any(weight.requires_grad for part in (self.features, self.time) for weight in part.parameters()):
             return None
         with torch.no_grad():
@@ -151,7 +151,7 @@ class TemporalAttention(nn.Module):
                 if place is None:
                     neighbours = Picked.all_of(table.view(*hop.node.shape, -1))
                 else:
-                    neighbours = Picked(table, hop.node, hop.by_node)
+                    neighbours = Picked(table, hop.node, hop.by_node if torch.is_grad_enabled() else None)
                 own, asker = known[i]
                 found.append((layer(own, now, [neighbours, *besides[i]], Asked(hop.mask, asker)), None))
             known = found
