@@ -5,7 +5,7 @@ import torch
 
 from pres.errors import OptionError
 from pres.models import MDGNN
-from pres.models.in_order import HalfEvents, half_events
+from pres.models.half_events import HalfEvents, half_events
 from pres.models.scratch import scratch_of
 from pres.sampling import TemporalBatches
 from tests.models.conftest import KINDS, make, random_events, stream_of

@@ -64,9 +64,9 @@ def test_many_negatives_are_scored_a_few_at_a_time_with_the_same_result(
     monkeypatch.setattr(evaluation, "PAIRS_AT_ONCE", 25)  # two columns of negatives at a time
     widths, look = [], in_parts.look
 
-    def noted(batch: EventStream, negatives: torch.Tensor) -> Any:
+    def noted(batch: EventStream, negatives: torch.Tensor, **options: Any) -> Any:
         widths.append(negatives.shape[1])
-        return look(batch, negatives)
+        return look(batch, negatives, **options)
 
     monkeypatch.setattr(in_parts, "look", noted)
     found = link_scores(in_parts, stream, sampler, batch_size=10, negatives=7)

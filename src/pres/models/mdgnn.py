@@ -16,10 +16,11 @@ from torch import Tensor, nn
 
 from pres.errors import OptionError, check_choice
 from pres.events import EventStream
-from pres.models.in_order import InOrder
+from pres.models.checks import check_next, check_pairs, check_whole
+from pres.models.in_order import InOrder, MemoryInOrder
 from pres.models.letters import Delivery, Letters, delivery_of, letters_of
 from pres.models.states import Correction, States
-from pres.models.view import View, view_of
+from pres.models.view import Inside, View, view_of
 from pres.nn.codes import NodeCodes
 from pres.nn.decoders import LinkDecoder
 from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjection
@@ -28,7 +29,7 @@ from pres.nn.memory import Memory
 from pres.nn.messages import IdentityMessage
 from pres.nn.updaters import GRUUpdater, MailboxAttention, RNNUpdater
 from pres.sampling import Neighbours, TemporalIndex
-from pres.sampling.index import Strategy, Visibility, check_slice
+from pres.sampling.index import Strategy, Visibility
 
 Embedding = IdentityEmbedding | TimeProjection | TemporalAttention
 
@@ -114,20 +115,41 @@ class MDGNN(nn.Module):
             part.compile(dynamic=True)
 
     def look(
-        self, batch: EventStream, negatives: Tensor, batch_start: int | None = None, seed: int = 0
+        self,
+        batch: EventStream,
+        negatives: Tensor,
+        batch_start: int | None = None,
+        seed: int = 0,
+        inside: MemoryInOrder | None = None,
+        at_once: bool = False,
     ) -> View:
         """Return what predicting ``batch`` against ``negatives`` `[b, count]` needs to see.
 
-        Where ``batch`` is only a part of a temporal batch, ``batch_start`` says where that began. ``seed`` is
-        that of ``"uniform"`` neighbours.
+        Args:
+            batch: A temporal batch, or a part of one.
+            negatives: Other destinations.
+            batch_start: Where the temporal batch began that ``batch`` is a part of.
+            seed: Of ``"uniform"`` neighbours.
+            inside: The memory between that batch's events, if each of them is to see its nodes as they were
+                just before it, and not as the temporal batch found them.
+            at_once: With that, let all events see memory as just before the first of ``batch``; so it is in
+                any case where each node is embedded once.
         """
-        self._check_next(batch, batch.offset if batch_start is None else batch_start)
+        check_next(batch, batch.offset if batch_start is None else batch_start, self._t, self.memory)
         asked = batch[:1] if self.per_node else batch  # once per batch is at its beginning
-        cutoffs = None
+        if inside is not None and self.per_node:
+            batch_start = batch.offset
+        cutoffs, within = None, None
         if self.embedding.hops and self.index is not None:
             visibility = "batch" if self.per_node else self.visibility
             cutoffs = self.index.cutoffs(asked, visibility, batch_start).expand(len(batch))
-        return self._view(batch.src, batch.dst, negatives, asked.t.expand(len(batch)), cutoffs, seed)
+        if inside is not None:
+            first = batch.offset - inside.batch.offset
+            places = torch.arange(first, first + len(batch), device=batch.src.device)
+            if at_once or self.per_node:
+                places = places[:1].expand(len(batch))
+            within = Inside(inside.halves, places, len(self.memory.last_update))
+        return self._view(batch.src, batch.dst, negatives, asked.t.expand(len(batch)), cutoffs, seed, within)
 
     def look_at(
         self, src: Tensor, dst: Tensor, t: Tensor, position: int | None = None, seed: int = 0
@@ -138,7 +160,7 @@ class MDGNN(nn.Module):
         stands: the pairs of a batch look as the batch does. No pair sees an event at or after its time.
         """
         position = int(self.memory.position) if position is None else position
-        self._check_pairs(src, dst, t, position)
+        check_pairs(src, dst, t, position, self._t, self.memory)
         if self.per_node and position < len(self._t):
             t = torch.minimum(t, self._t[position])  # once per batch is at its beginning
         cutoffs = None
@@ -149,7 +171,14 @@ class MDGNN(nn.Module):
         return self._view(src, dst, src.new_empty(len(src), 0), t, cutoffs, seed)
 
     def _view(
-        self, src: Tensor, dst: Tensor, negatives: Tensor, t: Tensor, cutoffs: Tensor | None, seed: int
+        self,
+        src: Tensor,
+        dst: Tensor,
+        negatives: Tensor,
+        t: Tensor,
+        cutoffs: Tensor | None,
+        seed: int,
+        inside: Inside | None = None,
     ) -> View:
         def find(nodes: Tensor, cutoffs: Tensor) -> list[Neighbours]:
             assert self.index is not None
@@ -157,46 +186,14 @@ class MDGNN(nn.Module):
                 nodes, cutoffs, [self.neighbours] * self.embedding.hops, self.strategy, seed
             )
 
-        view = view_of(src, dst, negatives, t, cutoffs, find, once=self.per_node)
+        view = view_of(src, dst, negatives, t, cutoffs, find, once=self.per_node, inside=inside)
         if not view.hops or not isinstance(self.embedding, TemporalAttention):
             return view
         return replace(view, prepared=self.embedding.prepare(view.hops, self.memory.memory.dtype, view.apart))
 
     def check_stream(self, events: EventStream) -> None:
         """Raise unless ``events`` is the whole stream that the model was made from."""
-        check_slice(events, self._t, "the model")
-        nodes = len(self.memory.last_update)
-        if events.offset or len(events) != len(self._t) or events.num_nodes != nodes:
-            raise OptionError(
-                f"the model was made from a stream of {len(self._t):,} events and {nodes:,} nodes, not from "
-                f"these {len(events):,} and {events.num_nodes:,}. Give the whole stream."
-            )
-
-    def _check_next(self, batch: EventStream, start: int) -> None:
-        """Raise unless ``batch`` is of the model's stream and not in its memory yet."""
-        check_slice(batch, self._t, "the model")
-        if start < int(self.memory.position):
-            raise OptionError(
-                f"the memory has taken in {int(self.memory.position):,} events and knows event {start:,} "
-                "already. Use model.reset(), or restore a state from before them."
-            )
-
-    def _check_pairs(self, src: Tensor, dst: Tensor, t: Tensor, position: int) -> None:
-        """Raise unless these are pairs, and of a time that neither the memory nor ``position`` is beyond."""
-        if src.ndim != 1 or not src.shape == dst.shape == t.shape:
-            shapes = ", ".join(str(list(given.shape)) for given in (src, dst, t))
-            raise OptionError(f"src, dst and t have the shapes {shapes}: give one of each per pair.")
-        known = int(self.memory.position)
-        if not known <= position <= len(self._t):
-            raise OptionError(
-                f"position={position:,} is not between the {known:,} events that the memory has taken in and "
-                f"the {len(self._t):,} of the stream."
-            )
-        if position and bool((t < self._t[position - 1]).any()):
-            raise OptionError(
-                f"a pair is asked for at time {t.min().item()}, but events up to time "
-                f"{self._t[position - 1].item()} count as known. pres.predict goes back for it."
-            )
+        check_whole(events, self._t, len(self.memory.last_update))
 
     def measure(self, nodes: Tensor) -> States:
         """Return the memory of distinct nodes, their pending mail taken in: ``s' = mem(s, msg(mail))``."""
@@ -209,30 +206,63 @@ class MDGNN(nn.Module):
         messages = self.message(mail, difference.masked_fill(~mail.mask, 0))
         has_mail = pending.unsqueeze(1)
         measured = torch.where(has_mail, self.updater(previous, messages, mail.mask), previous)
-        last_update = torch.where(pending, newest, previous_update)
-        kept = measured
+        return self.corrected(
+            nodes=nodes,
+            previous=previous,
+            measured=measured,
+            previous_update=previous_update,
+            last_update=torch.where(pending, newest, previous_update),
+            pending=pending,
+            count=mail.count,
+            partner_count=mail.partner_count,
+            last_event=self.memory.last_event[nodes],
+        )
+
+    def corrected(
+        self,
+        *,
+        nodes: Tensor,
+        previous: Tensor,
+        measured: Tensor,
+        previous_update: Tensor,
+        last_update: Tensor,
+        pending: Tensor,
+        count: Tensor,
+        partner_count: Tensor,
+        last_event: Tensor,
+    ) -> States:
+        """Return measured memories as states, corrected if the model has a correction."""
+        kept, embedded = measured, measured
         if self.correction is not None:
-            elapsed, count = last_update - previous_update, mail.count
-            corrected = self.correction(nodes, previous, measured, elapsed, count, mail.partner_count)
-            kept = torch.where(has_mail, corrected, previous)
+            elapsed = last_update - previous_update
+            found = self.correction(nodes, previous, measured, elapsed, count, partner_count)
+            kept = torch.where(pending.unsqueeze(1), found, previous)
+            embedded = kept if self.correction.embedded else measured
         return States(
             nodes=nodes,
             previous=previous,
             measured=measured,
             kept=kept,
-            memory=kept if self.correction is None or self.correction.embedded else measured,
+            memory=embedded,
             previous_update=previous_update,
             last_update=last_update,
             pending=pending,
-            count=mail.count,
+            count=count,
+            last_event=last_event,
         )
+
+    def states_of(self, view: View, inside: MemoryInOrder | None = None, depth: int = 1) -> States:
+        """Return the memory of a view's nodes as it sees them; see `MemoryInOrder.measure` for ``depth``."""
+        if inside is None or view.received is None:
+            return self.measure(view.nodes)
+        return inside.measure(view.nodes, view.received, depth)
 
     def embed(self, view: View, states: States) -> Tensor:
         """Return the embeddings `[r, dim]` of the view's roots."""
         memory = states.memory
         if self.node_projection is not None:
             memory = memory + self.node_projection(self._static(states.nodes).to(memory.dtype))
-        since_event = view.t - self.memory.last_event[states.nodes[view.roots]]
+        since_event = view.t - states.last_event[view.roots]
         given = (view.hops,) if view.prepared is None else (view.hops, view.prepared)
         embedding: Tensor = self.embedding(memory, view.roots, since_event, *given)
         return embedding
@@ -266,6 +296,7 @@ class MDGNN(nn.Module):
         states: States | None = None,
         sweeps: int | None = 1,
         delivery: Delivery | None = None,
+        in_order: MemoryInOrder | None = None,
     ) -> None:
         """Write the memory of the batch's nodes, then send the mail of its events.
 
@@ -278,10 +309,11 @@ class MDGNN(nn.Module):
                 been. None applies every event in its order, as if they came one at a time; more than one
                 sweep come near that, see `InOrder`.
             delivery: What `address` says of the batch, if it was asked before.
+            in_order: The memory inside the batch, if that is known already; then nothing is swept.
         """
-        self._check_next(batch, batch.offset)
-        if sweeps != 1:
-            self.in_order.absorb(self, batch, states, sweeps)
+        check_next(batch, batch.offset, self._t, self.memory)
+        if sweeps != 1 or in_order is not None:
+            self.in_order.absorb(in_order or self.in_order.memory(self, batch, states, sweeps))
             self.memory.position.fill_(batch.offset + len(batch))
             return
         if delivery is None:

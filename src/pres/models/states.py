@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 import torch
@@ -13,9 +14,12 @@ from pres.errors import OptionError
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """The memory of distinct nodes, before and after their pending mail."""
+    """The memory of nodes, before and after their pending mail.
 
-    nodes: Tensor  # [u], increasing
+    The nodes are distinct and increasing, unless they are asked for at several places inside a batch.
+    """
+
+    nodes: Tensor  # [u]
     previous: Tensor  # [u, d], as committed
     measured: Tensor  # [u, d], with the mail taken in; as committed for a node without mail
     kept: Tensor  # [u, d], what is committed next: as measured, or corrected
@@ -24,6 +28,7 @@ class States:
     last_update: Tensor  # [u], the time ``memory`` is of
     pending: Tensor  # [u] bool, whether there was mail
     count: Tensor  # [u] events of the node in the batch that wrote the mail, c
+    last_event: Tensor  # [u], the time of the node's last event
 
     def places_of(self, nodes: Tensor) -> Tensor:
         """Return where distinct nodes are among those at hand, or raise if one is not."""
@@ -33,6 +38,13 @@ class States:
                 "the states do not hold every node of the batch; leave them out to have them measured."
             )
         return place
+
+
+def joined(parts: Sequence[States]) -> States:
+    """Return the states of several parts, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return States(*(torch.cat([getattr(part, field.name) for part in parts]) for field in fields(States)))
 
 
 class Correction(Protocol):

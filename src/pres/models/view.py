@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from pres.models.half_events import HalfEvents
 from pres.nn.embedding import Hop
 from pres.nn.gather import Picked
 from pres.ranking import ranking
@@ -24,13 +25,16 @@ class View:
     ``nodes``.
     """
 
-    nodes: Tensor  # [u] distinct nodes, increasing
+    nodes: (
+        Tensor  # [u] distinct nodes, increasing; or distinct with ``received``, those without letters first
+    )
     roots: Tensor  # [r]
     t: Tensor  # [r] the time each root is asked for
     hops: list[Hop]
     src: Tensor  # [b]
     to: Tensor  # [b, 1 + count] the destination of each pair, then its negatives
     prepared: Sequence[Sequence[Picked]] | None = None  # what the embedding knows of the hops already
+    received: Tensor | None = None  # [u] letters each has of its own batch; None: as the batch finds them
     apart: bool = False  # whether every pair has roots of its own: the sources, then row by row who they meet
 
     @property
@@ -44,6 +48,31 @@ class View:
         return self.to[:, 1:]
 
 
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """Where in a temporal batch pairs are asked: what they see is the memory just before that place."""
+
+    halves: HalfEvents
+    places: Tensor  # [b] of each pair, counted from the batch's first event
+    num_nodes: int
+
+    def keys(self, nodes: Tensor, places: Tensor) -> Tensor:
+        """Return a number for each node and the letters it has by a place; the least are without any."""
+        received = self.halves.received(nodes, places)
+        return torch.where(received > 0, nodes * self._letters + received + self.num_nodes, nodes)
+
+    def of_keys(self, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the nodes and the letters they have."""
+        moved = keys >= self.num_nodes
+        within = keys - self.num_nodes
+        nodes = torch.where(moved, torch.div(within, self._letters, rounding_mode="floor"), keys)
+        return nodes, torch.where(moved, within % self._letters, 0)
+
+    @property
+    def _letters(self) -> int:
+        return len(self.halves.letters.to) + 1
+
+
 def view_of(
     src: Tensor,
     dst: Tensor,
@@ -53,6 +82,7 @@ def view_of(
     find: Find,
     *,
     once: bool,
+    inside: Inside | None = None,
 ) -> View:
     """Return the view of pairs ``(src, dst)`` and ``(src, negatives)``, each asked at its time ``t`` `[b]`.
 
@@ -64,6 +94,7 @@ def view_of(
         cutoffs: The first event `[b]` that each pair must not see; None where no neighbours are needed.
         find: The neighbours, hop by hop, of nodes before their cutoffs.
         once: Whether a node that several pairs ask for at one time is one root.
+        inside: The batch around the pairs, if they are to see memory inside it.
     """
     b, count = negatives.shape
     nodes = torch.cat([src, torch.cat([dst.unsqueeze(1), negatives], dim=1).flatten()])
@@ -75,11 +106,20 @@ def view_of(
         chosen, place = once_each(nodes, t)
         nodes, t, pair = nodes[chosen], t[chosen], pair[chosen]
     hops = [] if cutoffs is None else _as_hops(find(nodes, cutoffs[pair]), t)
-    seen = ranking(torch.cat([nodes, *(hop.node.flatten() for hop in hops)]))
+    everyone = torch.cat([nodes, *(hop.node.flatten() for hop in hops)])
+    received = None
+    if inside is None:
+        seen = ranking(everyone)
+        known = seen.values
+    else:
+        asked = inside.places[pair]
+        places = [asked, *(asked.repeat_interleave(hop.node.numel() // len(asked)) for hop in hops)]
+        seen = ranking(inside.keys(everyone, torch.cat(places)))
+        known, received = inside.of_keys(seen.values)
     roots, *rest = torch.split(seen.place, [len(nodes), *(hop.node.numel() for hop in hops)])
     hops = [replace(hop, node=at.view_as(hop.node)) for hop, at in zip(hops, rest, strict=True)]
     of_src, to = torch.split(place, [b, b * (1 + count)])
-    return View(seen.values, roots, t, hops, of_src, to.view(b, 1 + count), apart=not once)
+    return View(known, roots, t, hops, of_src, to.view(b, 1 + count), received=received, apart=not once)
 
 
 def once_each(things: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:

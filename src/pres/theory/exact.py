@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -11,7 +10,6 @@ from torch import Tensor
 from pres.events import EventStream
 from pres.incidence import distinct
 from pres.models import MDGNN
-from pres.models.in_order import Reading
 from pres.models.scratch import scratch_of
 from pres.sampling import TemporalBatches
 
@@ -53,9 +51,6 @@ class MemoryInside:
             self.start = model.measure(nodes_of(batch))
             self.found = model.in_order.memory(model, batch, self.start)
         self.halves = self.found.halves
-        letters = self.halves.letters
-        self._letters = letters.to * len(batch) + letters.at  # increasing
-        self._events = self.halves.node * len(batch) + self.halves.event  # increasing
 
     def before(self, event: Tensor) -> tuple[Tensor, Tensor]:
         """Return the memory of the sources and of the destinations `[q, d]` just before events `[q]`."""
@@ -66,34 +61,15 @@ class MemoryInside:
     def after(self, nodes: Tensor, event: Tensor) -> Tensor:
         """Return the memory `[q, d]` of nodes `[q]` just after events `[q]`, their own or others'."""
         memory = self.start.kept[torch.searchsorted(self.start.nodes, nodes)]
-        asked = nodes * len(self.batch) + event
-        letter = torch.searchsorted(self._letters, asked, right=True) - 1  # the newest by then, of this node?
-        moved = (letter >= 0) & (self.halves.letters.to[letter.clamp(min=0)] == nodes)
-        needed, place = torch.unique(letter[moved], return_inverse=True)
+        received = self.halves.received(nodes, event + 1)
+        moved = received > 0
+        asked = nodes * (int(received.max()) + 1) + received if len(nodes) else nodes
+        needed, place = torch.unique(asked[moved], return_inverse=True)
         if len(needed):
-            parts = [self._after_letters(some) for some in torch.split(needed, AT_ONCE)]
+            first = torch.empty_like(needed)
+            first[place] = moved.nonzero().squeeze(1)  # any of those that ask for the same
+            parts = [
+                self.found.measure(nodes[some], received[some]).memory for some in torch.split(first, AT_ONCE)
+            ]
             memory[moved] = torch.cat(parts)[place]
         return memory
-
-    def _after_letters(self, letter: Tensor) -> Tensor:
-        """Return the memory `[w, d]` of the recipients of letters `[w]` as soon as they have them."""
-        halves, state = self.halves, self.model.memory
-        to, at = halves.letters.to[letter], halves.letters.at[letter]
-        b, slots = len(self.batch), torch.arange(state.slots, device=to.device)
-        own = torch.searchsorted(self._events, to * b + at, right=True) - 1  # the node's last event by then
-        own = torch.where((own >= 0) & (halves.node[own.clamp(min=0)] == to), own, -1)
-        inside = (letter - torch.searchsorted(self._letters, to * b) + 1).unsqueeze(1)  # letters so far
-        read = letter.unsqueeze(1) - slots
-        older, received = slots - inside, state.mails_received[to].unsqueeze(1)
-        asked = replace(
-            halves,
-            node=torch.cat([halves.node, to]),
-            event=torch.cat([halves.event, at]),
-            before=torch.cat([halves.before, own]),
-            moved=len(halves.node) + torch.arange(len(to), device=to.device),
-            read=torch.where(slots < inside, read, -1),
-            stored=torch.where((older >= 0) & (older < received), (received - 1 - older) % state.slots, -1),
-        )
-        reading = Reading(self.model, self.batch, asked)
-        everything = torch.arange(len(to), device=to.device)
-        return reading.update(self.found.memory, self.found.last_update, everything)

@@ -19,13 +19,21 @@ class FitConfig(Settings):
 
     batch_size: int = pydantic.Field(200, ge=1)  # events between two updates of the memory
     step_size: int | None = pydantic.Field(None, ge=1)  # … of the weights; None: as batch_size
+    most_lost: int | None = pydantic.Field(None, ge=0)  # updates; a batch ends before it would lose more
+    shift: bool = False  # whether every epoch cuts the stream at other places
     epochs: int = pydantic.Field(10, ge=1)  # at most
     lr: float = pydantic.Field(1e-3, gt=0, allow_inf_nan=False)
     lr_decay: Literal["none", "cosine"] = "cosine"  # over all epochs, down to 0
-    lr_rule: Literal["fixed", "sqrt"] = "fixed"  # "sqrt": lr times √(events per step / 200)
+    lr_rule: Literal["fixed", "sqrt", "linear"] = (
+        "fixed"  # how lr grows with the events per step, from 200 on
+    )
+    warmup: float = pydantic.Field(0.0, ge=0, allow_inf_nan=False)  # epochs over which lr rises from 0
+    optimiser: Literal["adam", "lamb"] = "adam"
     smoothing: PRES | None = None  # mends what large batches do to memory
     memory: Literal["standard", "exact"] = "standard"  # "exact": as if events came one at a time
     sweeps: int = pydantic.Field(1, ge=1)  # passes over a batch towards the exact memory; 1: standard
+    predict_from: Literal["batch", "step", "event"] = "batch"  # memory as it was just before that
+    grad_updates: int = pydantic.Field(1, ge=1)  # of those inside a batch, the last that gradients reach
     eval_memory: Literal["standard", "trained"] = "standard"  # how memory moves in validation and test
     patience: int = pydantic.Field(3, ge=1)  # epochs without a better validation AP before stopping
     seed: int = pydantic.Field(0, ge=0, lt=2**31)  # of negatives, dropout and sampled neighbours
@@ -54,6 +62,10 @@ class FitConfig(Settings):
             )
         if self.memory == "exact" and self.sweeps > 1:
             raise ValueError("memory='exact' needs no sweeps: leave out sweeps, or memory.")
+        if self.grad_updates > 1 and self.predict_from == "batch":
+            raise ValueError(
+                "grad_updates are those inside a batch: they need predict_from='event' or 'step'."
+            )
         return self
 
     @property
@@ -65,6 +77,16 @@ class FitConfig(Settings):
     def train_sweeps(self) -> int | None:
         """How a batch of training is absorbed, see `MDGNN.absorb`."""
         return None if self.memory == "exact" else self.sweeps
+
+    @property
+    def depth(self) -> int:
+        """How many updates inside a batch its predictions reach, see `train_on_batch`."""
+        return 0 if self.predict_from == "batch" else self.grad_updates
+
+    @property
+    def eval_inside(self) -> bool:
+        """Whether predictions of validation and test see memory inside their batch."""
+        return self.eval_memory == "trained" and self.predict_from != "batch"
 
     @property
     def eval_sweeps(self) -> int | None:

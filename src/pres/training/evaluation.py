@@ -14,6 +14,7 @@ from pres.errors import DivergedError, OptionError
 from pres.events import EventStream
 from pres.incidence import occurring
 from pres.models import MDGNN, States
+from pres.models.in_order import MemoryInOrder
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.training.metrics import LinkMetrics, link_metrics
 
@@ -41,31 +42,37 @@ class ModelScorer:
     Args:
         model: The model.
         sweeps: How its memory moves inside a batch, see `MDGNN.absorb`.
+        inside: Whether each event sees memory as just before itself, and not as the batch found it.
     """
 
-    def __init__(self, model: MDGNN, sweeps: int | None = 1) -> None:
-        self.model, self.sweeps = model, sweeps
-        self._scored: tuple[EventStream, States] | None = None
+    def __init__(self, model: MDGNN, sweeps: int | None = 1, inside: bool = False) -> None:
+        self.model, self.sweeps, self.inside = model, sweeps, inside
+        self._scored: tuple[EventStream, States | None, MemoryInOrder | None] | None = None
 
     def score(self, batch: EventStream, negatives: Tensor) -> tuple[Tensor, Tensor]:
         """Return the logits of the events `[b]` and of their negatives `[b, count]`."""
         columns = max(1, PAIRS_AT_ONCE // max(len(batch), 1))
-        against = []
+        against: list[Tensor] = []
+        states, order = None, None
         with _evaluating(self.model):
+            if self.inside:
+                order = self.model.in_order.memory(self.model, batch, sweeps=self.sweeps)
             for some in torch.split(negatives, columns, dim=1):
-                view = self.model.look(batch, some)
-                states = self.model.measure(view.nodes)
+                view = self.model.look(batch, some, inside=order)
+                states = self.model.states_of(view, order)
                 positive, negative = self.model.score(view, states)
                 against.append(negative)
-        self._scored = (batch, states)
+        self._scored = (batch, None if self.inside else states, order if self.sweeps != 1 else None)
         return positive, torch.cat(against, dim=1)
 
     def absorb(self, batch: EventStream) -> None:
         """Move the model's memory past the batch; what scoring it has measured is used again."""
-        states = self._scored[1] if self._scored is not None and self._scored[0] is batch else None
+        states, order = None, None
+        if self._scored is not None and self._scored[0] is batch:
+            _, states, order = self._scored
         self._scored = None
         with _evaluating(self.model):
-            self.model.absorb(batch, states, self.sweeps)
+            self.model.absorb(batch, states, self.sweeps, in_order=order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +126,7 @@ def link_scores(
     negatives: int = 1,
     seed: int = 0,
     sweeps: int | None = 1,
+    inside: bool = False,
     on_batch: Callable[[EventStream], None] | None = None,
 ) -> LinkScores:
     """Return the scores of a part of a stream, which the scorer takes in on the way.
@@ -134,6 +142,7 @@ def link_scores(
         negatives: Negatives per event.
         seed: The same seed gives the same negatives.
         sweeps: How a model's memory moves inside a batch, see `MDGNN.absorb`.
+        inside: Whether each event sees a model's memory as just before itself, see `ModelScorer`.
         on_batch: Called after every batch, for instance to show progress.
     """
     if len(part) == 0:
@@ -141,7 +150,7 @@ def link_scores(
     check_negatives(negatives)
     if isinstance(scorer, MDGNN):
         _check_position(scorer, part)
-        scorer = ModelScorer(scorer, sweeps)
+        scorer = ModelScorer(scorer, sweeps, inside)
     positive, negative = torch.empty(len(part)), torch.empty(len(part), negatives)
     fallback, sizes = torch.empty(len(part), negatives, dtype=torch.bool), []
     for batch in TemporalBatches(part, batch_size):
@@ -176,6 +185,7 @@ def evaluate(
     negatives: int = 1,
     seed: int = 0,
     sweeps: int | None = 1,
+    inside: bool = False,
 ) -> LinkMetrics:
     """Return the metrics of ``model`` on a part of its stream, which its memory takes in on the way.
 
@@ -190,9 +200,17 @@ def evaluate(
         negatives: Negatives per event.
         seed: The same seed gives the same negatives.
         sweeps: How a model's memory moves inside a batch, see `MDGNN.absorb`.
+        inside: Whether each event sees a model's memory as just before itself, see `ModelScorer`.
     """
     return link_scores(
-        model, part, sampler, batch_size=batch_size, negatives=negatives, seed=seed, sweeps=sweeps
+        model,
+        part,
+        sampler,
+        batch_size=batch_size,
+        negatives=negatives,
+        seed=seed,
+        sweeps=sweeps,
+        inside=inside,
     ).metrics
 
 

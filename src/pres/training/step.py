@@ -13,6 +13,7 @@ from pres.errors import DivergedError
 from pres.events import EventStream
 from pres.incidence import distinct
 from pres.models import MDGNN, States
+from pres.models.in_order import MemoryInOrder
 from pres.models.letters import Delivery
 from pres.models.view import View
 from pres.sampling import TemporalBatches
@@ -30,18 +31,25 @@ class Prepared:
     seed: int  # of "uniform" neighbours
     view: View | None  # what the step looks at, if there is one; several look when their turn comes
 
-    def steps(self, model: MDGNN) -> Iterator[tuple[EventStream, View]]:
-        """Yield the events of each optimiser step, and what it looks at."""
+    def steps(
+        self, model: MDGNN, inside: MemoryInOrder | None, at_once: bool
+    ) -> Iterator[tuple[EventStream, View]]:
+        """Yield the events of each optimiser step, and what it looks at; see `MDGNN.look`."""
         if self.view is not None:
             yield self.batch, self.view
             return
         for step in TemporalBatches(self.batch, self.step_size):
             own = self.negatives[step.offset - self.batch.offset :][: len(step)]
-            yield step, model.look(step, own, self.batch.offset, self.seed)
+            yield step, model.look(step, own, self.batch.offset, self.seed, inside, at_once)
 
 
 def prepare(
-    model: MDGNN, batch: EventStream, negatives: Tensor, step_size: int | None = None, seed: int = 0
+    model: MDGNN,
+    batch: EventStream,
+    negatives: Tensor,
+    step_size: int | None = None,
+    seed: int = 0,
+    depth: int = 0,
 ) -> Prepared:
     """Return a batch ready to train on.
 
@@ -51,9 +59,11 @@ def prepare(
         negatives: Other destinations `[b, count]`.
         step_size: Events per optimiser step; None for one step.
         seed: Of ``"uniform"`` neighbours.
+        depth: As in `train_on_batch`; what is seen inside a batch is not looked at before its turn.
     """
     step_size = step_size or len(batch)
-    view = model.look(batch, negatives, batch.offset, seed) if step_size >= len(batch) else None
+    whole = step_size >= len(batch) and not depth
+    view = model.look(batch, negatives, batch.offset, seed) if whole else None
     return Prepared(batch, negatives, model.address(batch), step_size, seed, view)
 
 
@@ -65,6 +75,8 @@ def train_on_batch(
     precision: str = "float32",
     smoothing: PRES | None = None,
     sweeps: int | None = 1,
+    depth: int = 0,
+    at_once: bool = False,
 ) -> dict[str, float]:
     """Take one or more optimiser steps on a temporal batch, absorb it, and return means over its events.
 
@@ -79,13 +91,20 @@ def train_on_batch(
         precision: See `arithmetic`.
         smoothing: The objective's settings; the filter, if any, is the model's ``correction``.
         sweeps: How the batch is absorbed, see `MDGNN.absorb`.
+        depth: 0 lets every event see memory as the batch found it. With more each sees it as just before
+            itself, by the sweeps of the weights that the batch began with; gradients reach the last so many
+            updates.
+        at_once: With that, all events of a step see memory as just before its first.
     """
     batch, device = prepared.batch, prepared.negatives.device
     total: dict[str, float] = {}
-    states = None
-    for step, view in prepared.steps(model):
+    states, inside = None, None
+    if depth:
+        with torch.no_grad(), arithmetic(device, precision):
+            inside = model.in_order.memory(model, batch, sweeps=sweeps)
+    for step, view in prepared.steps(model, inside, at_once):
         with arithmetic(device, precision):
-            states = model.measure(view.nodes)
+            states = model.states_of(view, inside, depth)
             positive, negative = model.score(view, states)
         loss = softplus(-positive).mean() + softplus(negative).mean()
         objective, found = _with_smoothing(loss, states, model.correction, smoothing)
@@ -97,7 +116,7 @@ def train_on_batch(
         for name, value in zip(found, values, strict=True):
             total[name] = total.get(name, 0.0) + len(step) * value
     with torch.no_grad(), arithmetic(device, precision):
-        _take_in(model, prepared, None if prepared.view is None else states, sweeps)
+        _take_in(model, prepared, None if prepared.view is None else states, sweeps, inside)
     return {name: value / len(batch) for name, value in total.items()}
 
 
@@ -118,18 +137,25 @@ def _with_smoothing(
     return loss, found
 
 
-def _take_in(model: MDGNN, prepared: Prepared, states: States | None, sweeps: int | None) -> None:
+def _take_in(
+    model: MDGNN,
+    prepared: Prepared,
+    states: States | None,
+    sweeps: int | None,
+    inside: MemoryInOrder | None,
+) -> None:
     """Absorb the batch; a filter observes the transitions of its nodes and of the negatives."""
     batch, delivery = prepared.batch, prepared.delivery
+    inside = inside if sweeps != 1 else None
     if not isinstance(model.correction, Filter):
-        model.absorb(batch, states, sweeps, delivery)
+        model.absorb(batch, states, sweeps, delivery, inside)
         return
     roles = {EVENT: delivery.endpoints}
     if model.correction.config.components > NEGATIVE:
         roles[NEGATIVE] = distinct(prepared.negatives)
     if states is None:
         states = model.measure(distinct(torch.cat(list(roles.values()))))
-    model.absorb(batch, states, sweeps, delivery)
+    model.absorb(batch, states, sweeps, delivery, inside)
     found = []
     for component, nodes in roles.items():
         place = states.places_of(nodes)

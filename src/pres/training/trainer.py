@@ -18,6 +18,7 @@ from pres.training.ahead import Ahead
 from pres.training.config import FitConfig
 from pres.training.evaluation import evaluate
 from pres.training.metrics import LinkMetrics
+from pres.training.optimisers import optimiser_of
 from pres.training.smoothing import new_filter
 from pres.training.state import EpochResult, Tensors, TrainingState, state_of
 from pres.training.step import Prepared, arithmetic, prepare, train_on_batch
@@ -46,17 +47,15 @@ class Trainer:
                 f"batch_size={config.batch_size:,} makes one batch of the {train:,} training events; the "
                 f"memory learns from the second on. Use at most {train // 2:,}."
             )
-        self.batches = TemporalBatches(self.split.train, config.batch_size)
+        self.epoch, self.batch, self.seconds = 1, 0, 0.0
+        self.batches = self._cut()
         self.sampler = NegativeSampler(events)
         for batches in (self.batches, *(TemporalBatches(p, config.eval_batch_size) for p in self.split[1:])):
             self.sampler.check(batches)  # what cannot be is said before a run begins
         if config.smoothing is not None or isinstance(model.correction, Filter):  # one's own may stay
             model.correction = new_filter(model, config.smoothing, events)
-        self.optimiser = torch.optim.Adam(
-            [p for p in model.parameters() if p.requires_grad], lr=config.lr, fused=True
-        )
+        self.optimiser = optimiser_of(model, config.optimiser, config.lr)
         self.ahead = Ahead(self.prepare)
-        self.epoch, self.batch, self.seconds = 1, 0, 0.0
         self.sums: dict[str, float] = {}  # over the events of the epoch so far
         self.history: list[EpochResult] = []
         self.between_batches = True  # False while a batch or an evaluation is half done
@@ -97,7 +96,16 @@ class Trainer:
         result = EpochResult(self.epoch, means.pop("loss"), val, self.seconds, means)
         self.history.append(result)
         self.epoch, self.batch, self.seconds, self.sums = self.epoch + 1, 0, 0.0, {}
+        if self.config.shift:
+            self.batches = self._cut()
         return result
+
+    def _cut(self) -> TemporalBatches:
+        """Return the batches of the epoch."""
+        config, first = self.config, None
+        if config.shift:
+            first = 1 + derived(config.seed, self.epoch) % config.batch_size
+        return TemporalBatches(self.split.train, config.batch_size, most_lost=config.most_lost, first=first)
 
     def train_next_batch(self) -> None:
         """Train on one temporal batch; the memory is reset before the first of an epoch."""
@@ -119,6 +127,8 @@ class Trainer:
             precision=self.config.precision,
             smoothing=self.config.smoothing,
             sweeps=self.config.train_sweeps,
+            depth=self.config.depth,
+            at_once=self.config.predict_from == "step",
         )
         for name, value in means.items():
             self.sums[name] = self.sums.get(name, 0.0) + len(batch) * value
@@ -131,25 +141,31 @@ class Trainer:
         epoch, number = which
         batch, seed = self.batches[number], derived(self.config.seed, epoch)
         negatives = self.sampler.sample(batch, seed=seed).nodes
-        return prepare(self.model, batch, negatives, self.config.step_size, seed)
+        return prepare(self.model, batch, negatives, self.config.step_size, seed, self.config.depth)
 
     def learning_rate(self) -> float:
         """Return the step size of the next batch."""
         config = self.config
-        lr = config.lr
-        if config.lr_rule == "sqrt" or (config.smoothing is not None and config.smoothing.lr_rule == "sqrt"):
-            lr *= math.sqrt(config.events_per_step / USUAL_STEP)
+        lr, growth = config.lr, config.events_per_step / USUAL_STEP
+        if config.lr_rule == "linear":
+            lr *= growth
+        elif config.lr_rule == "sqrt" or (config.smoothing and config.smoothing.lr_rule == "sqrt"):
+            lr *= math.sqrt(growth)
+        epochs = self.epoch - 1 + self.batch / len(self.batches)  # done so far
+        if config.warmup:
+            lr *= min(1.0, (epochs + 1 / len(self.batches)) / config.warmup)
         if config.lr_decay == "none":
             return lr
-        done = (self.epoch - 1 + self.batch / len(self.batches)) / config.epochs
-        return lr * 0.5 * (1 + math.cos(math.pi * done))
+        return lr * 0.5 * (1 + math.cos(math.pi * epochs / config.epochs))
 
     def evaluate(self, part: EventStream) -> LinkMetrics:
         """Return the metrics on a part that follows what the memory has taken in."""
         size, seed = self.config.eval_batch_size, self.config.seed
-        sweeps = self.config.eval_sweeps
+        sweeps, inside = self.config.eval_sweeps, self.config.eval_inside
         with arithmetic(self.device, self.config.precision):
-            return evaluate(self.model, part, self.sampler, batch_size=size, seed=seed, sweeps=sweeps)
+            return evaluate(
+                self.model, part, self.sampler, batch_size=size, seed=seed, sweeps=sweeps, inside=inside
+            )
 
     def state(self) -> TrainingState:
         """Return a copy of everything that training goes on from."""
@@ -171,6 +187,8 @@ class Trainer:
     def restore(self, state: TrainingState) -> None:
         """Stand where ``state`` was taken: the next batch gives the bits it would have given there."""
         load_into(self.model, state.model)
+        self.epoch = state.epoch
+        self.batches = self._cut()
         known = int(self.model.memory.position)
         if state.batch and (
             state.batch >= len(self.batches.bounds) or known != self.batches.bounds[state.batch]
@@ -186,7 +204,7 @@ class Trainer:
             saved["state"].setdefault(int(i), {})[moment] = value
         self.optimiser.load_state_dict(saved)
         _set_random_state(state.random, self.device)
-        self.epoch, self.batch, self.sums = state.epoch, state.batch, dict(state.sums)
+        self.batch, self.sums = state.batch, dict(state.sums)
         self.seconds, self.history = state.seconds, list(state.history)
 
 

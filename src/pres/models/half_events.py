@@ -1,0 +1,146 @@
+"""What the memory of a batch's nodes follows from, at each place between its events.
+
+A batch has one *half-event* per event and endpoint. Just before its event a half-event's node has a memory
+that follows from the node's memory at its half-event before, and from the mail that reached the node since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from pres.errors import OptionError
+from pres.events import EventStream
+from pres.incidence import incidences
+from pres.models.letters import Letters, letters_of, one_per_event
+from pres.nn.memory import Memory
+
+if TYPE_CHECKING:
+    from pres.models.mdgnn import MDGNN
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Nodes at places of a batch, something in which has moved them, and what their memory follows from."""
+
+    node: Tensor  # [v]
+    before: Tensor  # [v] the node's half-event before; -1 if there is none
+    read: Tensor  # [v, slots] the letters of the batch in its mailbox, the newest first; -1: none
+    stored: Tensor  # [v, slots] where older mail in its mailbox is; -1: none
+
+    def __getitem__(self, some: Tensor) -> Moments:
+        return Moments(self.node[some], self.before[some], self.read[some], self.stored[some])
+
+
+@dataclass(frozen=True, eq=False)
+class HalfEvents:
+    """The half-events of a batch, sorted by node and then by event, and its letters.
+
+    A half-event is *moved* if something in the batch came before it at its node; the others are as the batch
+    found them.
+    """
+
+    node: Tensor  # [h]
+    event: Tensor  # [h] counted from the batch's first
+    keys: Tensor  # [h] node * b + event, increasing
+    other: Tensor  # [h] the other half-event of its event; itself for a self-loop
+    of_src: Tensor  # [b] the half-event of each event's source,
+    of_dst: Tensor  # [b] and of its destination
+    letters: Letters  # [m] at most one per event and recipient, sorted by recipient and then by event
+    letter_keys: Tensor  # [m] recipient * b + event, increasing
+    about: Tensor  # [m] the half-event that each is about
+    moved: Tensor  # [v] the half-events that are moved,
+    moments: Moments  # [v] and what they follow from
+
+    @property
+    def last(self) -> Tensor:
+        """The last half-event of each node of the batch, in the nodes' order."""
+        following = torch.ones_like(self.node, dtype=torch.bool)
+        following[:-1] = self.node[1:] != self.node[:-1]
+        return following.nonzero().squeeze(1)
+
+    def received(self, nodes: Tensor, places: Tensor) -> Tensor:
+        """Return how many letters of the batch nodes `[q]` have before its events at ``places`` `[q]`."""
+        b = len(self.of_src)
+        first, end = (torch.searchsorted(self.letter_keys, nodes * b + at) for at in (0, places))
+        return end - first
+
+    def follows(self, moments: Moments) -> tuple[Tensor, Tensor]:
+        """Return the half-events `[v, 1 + 2 slots]` that moments follow from, and which of them there are."""
+        about, there = self.about[moments.read.clamp(min=0)], moments.read >= 0
+        before = moments.before.unsqueeze(1)
+        return (
+            torch.cat([before.clamp(min=0), about, self.other[about]], dim=1),
+            torch.cat([before >= 0, there, there], dim=1),
+        )
+
+    def levels(self) -> Tensor:
+        """Return the level `[v]` of each moved half-event: 1 above all that it follows from, from 1."""
+        level = torch.zeros(len(self.node) + 1, dtype=torch.int64, device=self.node.device)  # the last: none
+        follows, there = self.follows(self.moments)
+        follows = follows.masked_fill(~there, len(self.node))
+        while True:
+            higher = level[follows].amax(dim=1) + 1 if len(follows) else level[:0]
+            if torch.equal(higher, level[self.moved]):
+                return higher
+            level[self.moved] = higher
+
+    def after(self, nodes: Tensor, received: Tensor, memory: Memory) -> Moments:
+        """Return the moments of nodes `[q]` with so many letters of the batch, at least one each.
+
+        ``memory`` is as the batch found it.
+        """
+        b, slots = len(self.of_src), memory.slots
+        slot = torch.arange(slots, device=nodes.device)
+        newest = torch.searchsorted(self.letter_keys, nodes * b) + received - 1
+        before = torch.searchsorted(self.keys, nodes * b + self.letters.at[newest], right=True) - 1
+        before = torch.where((before >= 0) & (self.node[before.clamp(min=0)] == nodes), before, -1)
+        inside = received.clamp(max=slots).unsqueeze(1)
+        older = slot - inside  # counted from the newest mail in the stored mailbox
+        stored = memory.mails_received[nodes].unsqueeze(1)
+        return Moments(
+            node=nodes,
+            before=before,
+            read=torch.where(slot < inside, newest.unsqueeze(1) - slot, -1),
+            stored=torch.where((older >= 0) & (older < stored), (stored - 1 - older) % slots, -1),
+        )
+
+
+def half_events(model: MDGNN, batch: EventStream) -> HalfEvents:
+    """Return the half-events of a batch, and what each follows from under the model's mail."""
+    b, slots = len(batch), model.memory.slots
+    neighbourly = model.index if model.deliver_to == "neighbours" else None
+    cutoffs = None
+    if neighbourly is not None:
+        if slots == 1 or model.aggregate == "mean":
+            raise OptionError(
+                "memory in order needs a mailbox of several slots and aggregate='last' in a model that sends "
+                "mail to neighbours."
+            )
+        cutoffs = neighbourly.cutoffs(batch, "fresh")  # with each event a batch of its own, "batch" is that
+    letters = one_per_event(letters_of(batch, neighbourly, cutoffs, model.neighbours), b)
+    keys, nodes, events = incidences(batch.src, batch.dst, len(model.memory.last_update))
+    at = torch.arange(b, device=batch.src.device)
+    of_src, of_dst = (torch.searchsorted(keys, end * b + at) for end in (batch.src, batch.dst))
+    other = torch.empty_like(nodes)
+    other[of_src], other[of_dst] = of_dst, of_src
+    none = nodes[:0]
+    halves = HalfEvents(
+        node=nodes,
+        event=events,
+        keys=keys,
+        other=other,
+        of_src=of_src,
+        of_dst=of_dst,
+        letters=letters,
+        letter_keys=letters.to * b + letters.at,
+        about=torch.searchsorted(keys, letters.own * b + letters.at),
+        moved=none,
+        moments=Moments(none, none, none.view(0, slots), none.view(0, slots)),
+    )
+    received = halves.received(nodes, events)
+    moved = received.nonzero().squeeze(1)
+    return replace(halves, moved=moved, moments=halves.after(nodes[moved], received[moved], model.memory))

@@ -1,0 +1,121 @@
+"""Predictions from the memory just before each event, inside a batch of any size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from pres.models import MDGNN
+from pres.sampling import TemporalBatches
+from tests.models.conftest import KINDS, make, random_events, stream_of
+
+
+def scores_inside(model: MDGNN, batch: Any, negatives: torch.Tensor, **options: Any) -> torch.Tensor:
+    inside = model.in_order.memory(model, batch, sweeps=options.pop("sweeps", None))
+    view = model.look(batch, negatives, inside=inside)
+    return torch.cat([part.flatten() for part in model.score(view, model.states_of(view, inside, **options))])
+
+
+@pytest.mark.parametrize("b", [1, 13, 70])
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_those_of_one_event_at_a_time(kind: str, b: int) -> None:
+    stream = stream_of(random_events(seed=3, n=150))
+    fast, slow = make(kind, stream), make(kind, stream)
+    compared = 0
+    for batch in TemporalBatches(stream, b):
+        negatives = (batch.dst.unsqueeze(1) + torch.tensor([1, 5])) % stream.num_nodes
+        found = scores_inside(fast, batch, negatives)
+        expected = []
+        for e, single in enumerate(TemporalBatches(batch, 1)):
+            view = slow.look(single, negatives[e : e + 1])
+            expected.append(slow.score(view, slow.measure(view.nodes)))
+            slow.absorb(single)
+        joined = [torch.cat([pair[side].flatten() for pair in expected]) for side in (0, 1)]
+        assert torch.allclose(found, torch.cat(joined), atol=1e-10)
+        fast.absorb(batch, sweeps=None)
+        compared += len(found)
+    assert compared == 3 * 150
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_part_of_a_batch_sees_what_the_whole_does(kind: str) -> None:
+    stream = stream_of(random_events(seed=4, n=150))
+    model = make(kind, stream)
+    model.absorb(stream[:40])
+    batch = stream[40:120]
+    negatives = (batch.dst.unsqueeze(1) + 1) % stream.num_nodes
+    inside = model.in_order.memory(model, batch, sweeps=3)
+    whole = model.look(batch, negatives, inside=inside)
+    expected = model.score(whole, model.states_of(whole, inside))[0]
+    for start, stop in ((0, 25), (25, 80)):
+        part = model.look(batch[start:stop], negatives[start:stop], 40, inside=inside)
+        assert torch.allclose(model.score(part, model.states_of(part, inside))[0], expected[start:stop])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_at_or_after_an_event_matters_to_it(kind: str) -> None:
+    """Other events from place 30 of the batch on: scores before stay the same."""
+    events = random_events(seed=5, n=150)
+    changed = [*events[:70], *((11 - src, 11 - dst, t) for src, dst, t in events[70:])]
+    negatives = torch.arange(60).unsqueeze(1) % 12
+    found = []
+    for stream in (stream_of(events), stream_of(changed)):
+        model = make(kind, stream)
+        model.absorb(stream[:40])
+        found.append(scores_inside(model, stream[40:100], negatives)[:30])
+    assert torch.allclose(found[0], found[1], atol=1e-12)
+
+
+def test_each_node_once_is_as_just_before_the_step() -> None:
+    stream = stream_of(random_events(seed=6, n=150))
+    fast, slow = make("tgn", stream, embed="node"), make("tgn", stream, embed="node")
+    for model in (fast, slow):
+        model.absorb(stream[:40], sweeps=None)
+    batch = stream[40:100]
+    inside = fast.in_order.memory(fast, batch)
+    for single in TemporalBatches(batch[:25], 1):
+        slow.absorb(single)
+    step = batch[25:]
+    negatives = (step.dst.unsqueeze(1) + 1) % stream.num_nodes
+    view, own = fast.look(step, negatives, 40, inside=inside), slow.look(step, negatives)
+    for one, two in zip(
+        fast.score(view, fast.states_of(view, inside)), slow.score(own, slow.measure(own.nodes)), strict=True
+    ):
+        assert torch.allclose(one, two, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_reach_the_updates_asked_for(kind: str) -> None:
+    """By finite differences: only the last updates of each memory follow a weight, by as many as asked."""
+    stream = stream_of(random_events(seed=7, n=150))
+    batch, weight_step = stream[40:100], 1e-6
+    negatives = (batch.dst.unsqueeze(1) + 1) % stream.num_nodes
+    model = make(kind, stream)
+    model.absorb(stream[:40], sweeps=None)
+    weight = next(p for name, p in model.updater.named_parameters() if name.endswith("bias_hh"))
+    direction = torch.randn(weight.shape, generator=torch.Generator().manual_seed(1), dtype=weight.dtype)
+
+    def slope(depth: int) -> float:
+        inside = model.in_order.memory(model, batch)
+        view = model.look(batch, negatives, inside=inside)
+        loss = model.score(view, model.states_of(view, inside, depth))[0].sum()
+        (gradient,) = torch.autograd.grad(loss, weight)
+        return float((gradient * direction).sum())
+
+    def difference() -> float:
+        """The whole slope, through every update inside the batch; its start stays as it is."""
+        found = []
+        for sign in (1, -1):
+            with torch.no_grad():
+                weight.add_(direction, alpha=sign * weight_step)
+                found.append(float(scores_inside(model, batch, negatives)[: len(batch)].sum()))
+                weight.sub_(direction, alpha=sign * weight_step)
+        return (found[0] - found[1]) / (2 * weight_step)
+
+    exact = difference()
+    deepest = int(model.in_order.memory(model, batch).halves.levels().max()) + 1
+    assert slope(deepest + 1) == pytest.approx(exact, rel=1e-4)
+    assert abs(slope(1) - exact) > 1e-3 * abs(exact)
+    assert abs(slope(deepest // 2) - exact) < abs(slope(1) - exact)
