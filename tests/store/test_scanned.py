@@ -1,6 +1,7 @@
 """A file written into a store in parts is what `pres.read` makes of it at once."""
 
 import datetime
+import math
 import warnings
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,10 @@ TABLES: dict[str, tuple[dict[str, list[Any]], dict[str, Any]]] = {
     "typed datetimes": (table(t=column(lambda k: START + datetime.timedelta(milliseconds=500 * k))), NAMED),
     "categories of numbers and text": (
         table(p=column(lambda k: k % 7), q=column(lambda k: "n/a" if k == 39 else str(k % 4))),
+        NAMED | {"categories": ["p", "q"]},
+    ),
+    "a category that is not a number": (
+        table(p=column(lambda k: math.nan if k % 4 == 1 else k % 3 / 2), q=[*column(float)[1:], math.nan]),
         NAMED | {"categories": ["p", "q"]},
     ),
     "dense": (table(), NAMED | {"ids": "dense"}),
@@ -173,6 +178,18 @@ def test_a_bad_value_is_found_by_its_row_in_the_whole(tmp_path: Path) -> None:
     path.write_text("\n".join(["a,b,t", *lines]))
     with pytest.raises(ValueInRowError, match=r"row 18, column 't' is 'soon': not a time"):
         pres.write_store(path, tmp_path / "s", rows=4, **NAMED)
+
+
+@pytest.mark.parametrize("words", [True, False])
+def test_an_empty_category_is_refused_as_read_refuses_it(tmp_path: Path, words: bool) -> None:
+    values = column(lambda k: None if k == 21 else "xyz"[k % 3] if words else k % 3 / 2)
+    path, options = tmp_path / "a.parquet", NAMED | {"categories": "p"}
+    pl.DataFrame(table(p=values)).write_parquet(path)
+    with pytest.raises(ValueInRowError, match=r"row 22, column 'p' is empty: fill it first") as wanted:
+        pres.read(path, **options)
+    with pytest.raises(ValueInRowError) as found:
+        pres.write_store(path, tmp_path / "s", rows=4, **options)
+    assert str(found.value) == str(wanted.value)
 
 
 def test_numbers_and_dates_in_one_column_are_told(tmp_path: Path) -> None:

@@ -150,9 +150,14 @@ def write_about(events: EventStream, place: Path) -> None:
 def _write_levels(name: str, values: tuple[Any, ...], path: Path) -> None:
     try:
         column = pl.Series("value", values)
-        kept = column.to_list() == list(values)
+        kept = all(map(_equal, column.to_list(), values))
     except (TypeError, ValueError, pl.exceptions.PolarsError):
         kept = False
     if not kept:
         raise OptionError(f"the values of the category '{name}' are of several types; make them all text.")
     column.to_frame().write_parquet(path)
+
+
+def _equal(ours: Any, theirs: Any) -> bool:
+    """Return whether two values are one category: NaN, which does not equal itself, is one too."""
+    return bool(ours == theirs or (ours != ours and theirs != theirs))
