@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor
 
 from pres.errors import OptionError, ValueInRowError, check_choice
-from pres.events import EventStream, StreamInfo, unchecked
+from pres.events import EventStream, StreamInfo
 from pres.ids import IdMap
 from pres.io.columns import Columns, resolve_columns
 from pres.io.decisions import (
@@ -31,12 +30,11 @@ from pres.io.scan import Scan
 from pres.io.tables import Table
 from pres.io.values import category_values, read_ids, read_labels, read_numbers
 from pres.store.arrays import Array, ColumnFiles, write_tensor
-from pres.store.folder import mapped
-from pres.store.order import AT_ONCE, permute, write_time_order
+from pres.store.folder import mapped, stream_in
+from pres.store.order import AT_ONCE, Show, permute, write_time_order
 from pres.store.survey import Distinct, Times, places
 
 ROWS = 1 << 20  # of a table in memory at a time
-Show = Callable[[int], None]
 
 
 @dataclass
@@ -78,11 +76,9 @@ class ScannedTable:
             further, apart = features_apart(self.scan.about, self.options["features"], survey.rows)
             names += further
         unit = self._write(place, survey, ids, shift, apart, show)
-        fields: dict[str, Any] = {"row": None, "node_x": None, "x": None, "categories": None, "label": None}
         if self.options["node_features"] is not None:
             node_x = read_node_features(self.options["node_features"], ids.num_nodes)
-            fields["node_x"] = write_tensor(node_x, place / "node_x.npy", self.at_once)
-        fields |= {path.stem: mapped(path) for path in place.glob("*.npy")}
+            write_tensor(node_x, place / "node_x.npy", self.at_once)
         info = StreamInfo(
             name=self.options["name"] or self.scan.about.name,
             time_unit=self.options["time_unit"] or unit,
@@ -91,8 +87,8 @@ class ScannedTable:
             category_names=survey.columns.categories,
             category_levels=tuple(tuple(level.values().to_list()) for level in survey.levels.values()),
         )
-        fields |= {"num_nodes": ids.num_nodes, "num_src": ids.num_src, "ids": ids, "offset": 0}
-        return unchecked(fields | {"directed": self.options["directed"], "info": info, "index": None})
+        written = [path.stem for path in place.glob("*.npy")]
+        return stream_in(place, written, ids, self.options["directed"], info)
 
     def _survey(self, show: Show) -> _Survey:
         named = {name: self.options[name] for name in ("src", "dst", "t", "x", "categories", "label")}
