@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 import pres
-from pres.errors import Notice, ValueInRowError
+from pres.errors import Notice, UnreadableSourceError, ValueInRowError
+from pres.store.scanned import ScannedTable
 from tests.io.malformed import NAMED as ALL_NAMED
 from tests.io.malformed import cases, valid
 from tests.store.same import assert_same
@@ -205,3 +206,43 @@ def test_a_time_that_would_be_rounded_is_refused(tmp_path: Path) -> None:
     path.write_text("\n".join(["a,b,t", "1,2,9007199254740995", "1,2,9007199254740997", "1,2,0.5"]))
     with pytest.raises(ValueInRowError, match="row 1, column 't' is '9007199254740995': a time this large"):
         pres.write_store(path, tmp_path / "s", rows=1, **NAMED)
+
+
+CHANGES: dict[str, dict[str, Any]] = {  # what the second pass finds instead
+    "fewer rows": {name: values[:-1] for name, values in table().items()},
+    "more rows": {name: [*values, 1] for name, values in table().items()},
+    "a new id": table(a=column(lambda k: 99 if k == 30 else k)),
+    "a word among the ids": table(b=column(lambda k: "ann" if k == 30 else str(k))),
+    "a new category": table(p=column(lambda k: "new" if k == 30 else "old")),
+    "a fraction of a second": table(t=column(lambda k: f"2024-05-17T08:30:{k:02}{'.5' if k == 30 else ''}")),
+    "nanoseconds": table(t=column(lambda k: f"2024-05-17T08:30:{k:02}.000000001")),
+    "numbers for dates": table(t=column(str)),
+    "floats": table(t=column(lambda k: k + 0.5)),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("ids", ["map", "dense"])
+def test_a_source_that_changes_between_the_passes_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, ids: str
+) -> None:
+    path, dates = tmp_path / "a.csv", what in ("a fraction of a second", "nanoseconds", "numbers for dates")
+    first = {"a": column(int), "b": column(int), "p": ["old"] * ROWS} | (
+        {"t": column(lambda k: f"2024-05-17T08:30:{k:02}")} if dates else {"t": column(int)}
+    )
+    then = first | CHANGES[what]
+    if len(then["a"]) != ROWS:
+        then["p"] = ["old"] * len(then["a"])
+    pl.DataFrame(first).write_csv(path)
+    surveyed = ScannedTable._survey
+
+    def survey_and_change(self: ScannedTable, *arguments: Any) -> Any:
+        found = surveyed(self, *arguments)
+        pl.DataFrame(then).write_csv(path)
+        return found
+
+    monkeypatch.setattr(ScannedTable, "_survey", survey_and_change)
+    with pytest.raises(UnreadableSourceError, match=r"a\.csv changed while it was read: .*again") as caught:
+        pres.write_store(path, tmp_path / "s", rows=7, ids=ids, categories="p", **NAMED)
+    assert len(str(caught.value).splitlines()) == 1
+    assert [left.name for left in tmp_path.iterdir()] == ["a.csv"]
