@@ -5,7 +5,7 @@ import sys
 
 import torch
 
-from benchmarks import evaluating, loading, peers, sampling, scale, scaling, smoothing, synthetic
+from benchmarks import cost, evaluating, loading, peers, sampling, scale, scaling, smoothing, synthetic
 
 BENCHMARKS = {
     "sampling": sampling.run,
@@ -16,6 +16,7 @@ BENCHMARKS = {
     "peers": peers.run,
     "evaluating": evaluating.run,
     "scale": scale.run,
+    "cost": cost.run,
 }
 
 

@@ -1,10 +1,12 @@
 """How fast training is beside PyG's TGN: the same stream, sizes, negatives and machine, in turns.
 
-    python -m benchmarks.peers                       # one epoch each, 5 rounds: about 10 minutes
-    python -m benchmarks.peers --events 24000 --rounds 3
+    python -m benchmarks.peers                       # 24,000 training events, 5 rounds
+    python -m benchmarks.peers --events 110232       # all there are in Wikipedia
 
 "TGN per node" with ``visibility="batch"`` does what PyG's `TGNMemory` and `TransformerConv` do; "TGN per
 event" with ``"fresh"`` embeds every endpoint at its own event, which is what TGN and TGL do, and more work.
+All have the same threads, and no other: ours do not prepare batches in a further one, as a trainer does where
+torch leaves a core idle.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any
 import torch
 
 import pres
+from benchmarks.in_turn import in_turn
 from benchmarks.pyg_tgn import PyGTrainer
 from benchmarks.timing import median_seconds, seconds
 from pres.errors import PresError
@@ -38,31 +41,33 @@ OURS: dict[str, tuple[str, dict[str, Any]]] = {  # what PyG's has not is left ou
     "JODIE": ("jodie", {}),
     "APAN": ("apan", {}),
 }
+EVENTS, ROUNDS, BATCH_SIZES = 24_000, 5, (200, 600, 2_400)
 FEATURES = 172  # of Wikipedia's edges; seeded random numbers where the real ones are not at hand
 
 
 def main() -> None:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
-    parser.add_argument("--batch-sizes", type=int, nargs="+", default=[200, 600, 2_400])
+    parser.add_argument("--batch-sizes", type=int, nargs="+", default=BATCH_SIZES)
     parser.add_argument("--contestants", nargs="+", choices=list(OURS), default=list(OURS))
-    parser.add_argument("--events", type=int, default=None, help="training events; all by default")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--events", type=int, default=EVENTS, help="training events, the first of them")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--json", type=Path, default=None, help="where to write the figures, too")
     given = parser.parse_args()
     run(given.batch_sizes, given.contestants, given.events, given.rounds, given.json)
 
 
 def run(
-    batch_sizes: Sequence[int] = (200, 600, 2_400),
+    batch_sizes: Sequence[int] = BATCH_SIZES,
     contestants: Sequence[str] = tuple(OURS),
-    limit: int | None = 24_000,
-    rounds: int = 5,
+    limit: int = EVENTS,
+    rounds: int = ROUNDS,
     path: Path | None = None,
 ) -> None:
     """Print seconds, events per second, share of the machine's peak, peak memory and the ratio to PyG."""
     peak, title, threads = matrix_peak(), featured().info.title, torch.get_num_threads()
-    print(f"{title}, {FEATURES} features, {threads} threads, matrix peak {peak / 1e9:.0f} GFLOP/s")
+    print(f"{title}, {FEATURES} features, matrix peak {peak / 1e9:.0f} GFLOP/s")
+    print(f"threads: PyG {threads}, ours {threads}; no batch is prepared in a further thread")
     titles = f"{'s per epoch':>11} {'events/s':>9} {'GFLOP':>7} {'of peak':>8} {'peak MB':>8} {'x PyG':>6}"
     print(f"{'b':>5} {'':<18} {titles}")
     found = []
@@ -74,6 +79,7 @@ def run(
         for name in names:
             row = {
                 "b": b,
+                "threads": threads,
                 "contestant": name,
                 "seconds": times[name],
                 "events_per_second": events / times[name],
@@ -100,14 +106,13 @@ def featured() -> EventStream:
     return dataclasses.replace(events, x=torch.randn(len(events), FEATURES, generator=generator))
 
 
-def training_part(limit: int | None, b: int) -> EventStream:
+def training_part(limit: int, b: int) -> EventStream:
     """Return the whole batches of the first training events."""
     train = featured().split().train
-    count = len(train) if limit is None else min(limit, len(train))
-    return train[: count // b * b]
+    return train[: min(limit, len(train)) // b * b]
 
 
-def contestant(name: str, b: int, limit: int | None) -> Callable[[], object]:
+def contestant(name: str, b: int, limit: int) -> Callable[[], object]:
     """Return what trains one epoch of a contestant."""
     events = featured()
     train = training_part(limit, b)
@@ -118,7 +123,7 @@ def contestant(name: str, b: int, limit: int | None) -> Callable[[], object]:
         return partial(PyGTrainer(train, b).train_epoch, negatives)
     kind, options = OURS[name]
     trainer = Trainer(build_model(kind, events, options), events, FitConfig.of({"batch_size": b}))
-    return partial(train_epoch, trainer, len(train) // b)
+    return partial(train_epoch, in_turn(trainer), len(train) // b)
 
 
 def train_epoch(trainer: Trainer, batches: int) -> None:
@@ -142,13 +147,13 @@ def matrix_peak(size: int = 2_048) -> float:
     return 2 * size**3 / min(seconds(lambda: a @ a) for _ in range(8))
 
 
-def peak_memory(name: str, b: int, limit: int | None) -> float:
+def peak_memory(name: str, b: int, limit: int) -> float:
     """Return the peak resident memory in MB of a process that trains one epoch, and nothing else (Linux)."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_peak_of, (name, b, limit))
 
 
-def _peak_of(name: str, b: int, limit: int | None) -> float:
+def _peak_of(name: str, b: int, limit: int) -> float:
     contestant(name, b, limit)()
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024

@@ -1,11 +1,15 @@
-"""Whether index building and sampling cost the same per event from 100 k to 10 M events."""
+"""Whether index building and sampling cost the same per event from 100 k to 10 M events.
+
+``OMP_NUM_THREADS=1 python -m benchmarks scaling``: seconds are those of the processor, and would count it
+as work if several threads waited for each other.
+"""
 
 import torch
 from rich.console import Console
 from rich.table import Table
 
 import pres
-from benchmarks.timing import seconds
+from benchmarks.timing import processor_seconds
 from pres.sampling import TemporalBatches, TemporalIndex
 
 SIZES = (100_000, 1_000_000, 10_000_000)
@@ -22,7 +26,7 @@ def run() -> None:
     rows = []
     for size in SIZES:
         events = pres.load("synthetic", num_events=size, features=0, labels=False)
-        build = min(seconds(lambda: TemporalIndex(events)) for _ in range(3)) / size  # noqa: B023
+        build = min(processor_seconds(lambda: TemporalIndex(events)) for _ in range(3)) / size  # noqa: B023
         index = TemporalIndex(events)
         batches = list(TemporalBatches(events[-SAMPLED:], BATCH))
 
@@ -31,7 +35,7 @@ def run() -> None:
                 roots = torch.cat([batch.src, batch.dst])
                 index.recent(roots, index.cutoffs(batch).repeat(2), K)  # noqa: B023
 
-        rows.append((size, build, min(seconds(sample) for _ in range(3)) / min(size, SAMPLED)))
+        rows.append((size, build, min(processor_seconds(sample) for _ in range(3)) / min(size, SAMPLED)))
     for size, build, spent in rows:
         table.add_row(
             f"{size:,}",

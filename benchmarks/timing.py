@@ -12,6 +12,13 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+def processor_seconds(work: Callable[[], object]) -> float:
+    """How long the processor works at one call, in all threads: other work on the machine does not count."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
 def median_seconds(contestants: Mapping[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:
     """The median time of each contestant over interleaved rounds, after one round to warm up."""
     times: dict[str, list[float]] = {name: [] for name in contestants}

@@ -1,6 +1,7 @@
 """A file written into a store in parts is what `pres.read` makes of it at once."""
 
 import datetime
+import math
 import warnings
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import polars as pl
 import pytest
 
 import pres
-from pres.errors import Notice, ValueInRowError
+from pres.errors import Notice, UnreadableSourceError, ValueInRowError
+from pres.store.scanned import ScannedTable
 from tests.io.malformed import NAMED as ALL_NAMED
 from tests.io.malformed import cases, valid
 from tests.store.same import assert_same
@@ -78,6 +80,10 @@ TABLES: dict[str, tuple[dict[str, list[Any]], dict[str, Any]]] = {
     "typed datetimes": (table(t=column(lambda k: START + datetime.timedelta(milliseconds=500 * k))), NAMED),
     "categories of numbers and text": (
         table(p=column(lambda k: k % 7), q=column(lambda k: "n/a" if k == 39 else str(k % 4))),
+        NAMED | {"categories": ["p", "q"]},
+    ),
+    "a category that is not a number": (
+        table(p=column(lambda k: math.nan if k % 4 == 1 else k % 3 / 2), q=[*column(float)[1:], math.nan]),
         NAMED | {"categories": ["p", "q"]},
     ),
     "dense": (table(), NAMED | {"ids": "dense"}),
@@ -175,6 +181,18 @@ def test_a_bad_value_is_found_by_its_row_in_the_whole(tmp_path: Path) -> None:
         pres.write_store(path, tmp_path / "s", rows=4, **NAMED)
 
 
+@pytest.mark.parametrize("words", [True, False])
+def test_an_empty_category_is_refused_as_read_refuses_it(tmp_path: Path, words: bool) -> None:
+    values = column(lambda k: None if k == 21 else "xyz"[k % 3] if words else k % 3 / 2)
+    path, options = tmp_path / "a.parquet", NAMED | {"categories": "p"}
+    pl.DataFrame(table(p=values)).write_parquet(path)
+    with pytest.raises(ValueInRowError, match=r"row 22, column 'p' is empty: fill it first") as wanted:
+        pres.read(path, **options)
+    with pytest.raises(ValueInRowError) as found:
+        pres.write_store(path, tmp_path / "s", rows=4, **options)
+    assert str(found.value) == str(wanted.value)
+
+
 def test_numbers_and_dates_in_one_column_are_told(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     lines = [f"{k},{k + 1},{'2024-05-17' if k > 7 else k}" for k in range(12)]
@@ -188,3 +206,43 @@ def test_a_time_that_would_be_rounded_is_refused(tmp_path: Path) -> None:
     path.write_text("\n".join(["a,b,t", "1,2,9007199254740995", "1,2,9007199254740997", "1,2,0.5"]))
     with pytest.raises(ValueInRowError, match="row 1, column 't' is '9007199254740995': a time this large"):
         pres.write_store(path, tmp_path / "s", rows=1, **NAMED)
+
+
+CHANGES: dict[str, dict[str, Any]] = {  # what the second pass finds instead
+    "fewer rows": {name: values[:-1] for name, values in table().items()},
+    "more rows": {name: [*values, 1] for name, values in table().items()},
+    "a new id": table(a=column(lambda k: 99 if k == 30 else k)),
+    "a word among the ids": table(b=column(lambda k: "ann" if k == 30 else str(k))),
+    "a new category": table(p=column(lambda k: "new" if k == 30 else "old")),
+    "a fraction of a second": table(t=column(lambda k: f"2024-05-17T08:30:{k:02}{'.5' if k == 30 else ''}")),
+    "nanoseconds": table(t=column(lambda k: f"2024-05-17T08:30:{k:02}.000000001")),
+    "numbers for dates": table(t=column(str)),
+    "floats": table(t=column(lambda k: k + 0.5)),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("ids", ["map", "dense"])
+def test_a_source_that_changes_between_the_passes_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, ids: str
+) -> None:
+    path, dates = tmp_path / "a.csv", what in ("a fraction of a second", "nanoseconds", "numbers for dates")
+    first = {"a": column(int), "b": column(int), "p": ["old"] * ROWS} | (
+        {"t": column(lambda k: f"2024-05-17T08:30:{k:02}")} if dates else {"t": column(int)}
+    )
+    then = first | CHANGES[what]
+    if len(then["a"]) != ROWS:
+        then["p"] = ["old"] * len(then["a"])
+    pl.DataFrame(first).write_csv(path)
+    surveyed = ScannedTable._survey
+
+    def survey_and_change(self: ScannedTable, *arguments: Any) -> Any:
+        found = surveyed(self, *arguments)
+        pl.DataFrame(then).write_csv(path)
+        return found
+
+    monkeypatch.setattr(ScannedTable, "_survey", survey_and_change)
+    with pytest.raises(UnreadableSourceError, match=r"a\.csv changed while it was read: .*again") as caught:
+        pres.write_store(path, tmp_path / "s", rows=7, ids=ids, categories="p", **NAMED)
+    assert len(str(caught.value).splitlines()) == 1
+    assert [left.name for left in tmp_path.iterdir()] == ["a.csv"]

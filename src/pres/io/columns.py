@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -188,3 +189,10 @@ def _check_named(available: Sequence[str], where: str, named: Sequence[tuple[str
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(f"'{name[:40]}'" for name in names[:12])
     return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def check_distinct(names: Sequence[str], where: str) -> None:
+    """Raise if two columns have one name."""
+    twice = [name for name, count in Counter(names).items() if count > 1 and name]
+    if twice:
+        raise ColumnError(f"{where}: more than one column is called '{twice[0]}'. Give each its own name.")

@@ -12,17 +12,8 @@ import polars as pl
 
 from pres.errors import EmptySourceError, PresError, UnreadableSourceError, one_line
 from pres.io.panics import quiet_panics
-from pres.io.tables import (
-    PARQUET,
-    TEXT,
-    Table,
-    check_there,
-    explain,
-    kind_of,
-    row_too_long,
-    text_columns,
-    text_options,
-)
+from pres.io.tables import PARQUET, TEXT, Table, check_there, explain, kind_of
+from pres.io.text import row_too_long, text_columns, text_options
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ from typing import Any, Self
 import numpy as np
 from torch import Tensor
 
-from pres.store.folder import mapped
-
 Array = np.ndarray[Any, Any]
 
 
@@ -98,12 +96,11 @@ class ColumnFiles:
             file.__exit__(kind, error, trace)
 
 
-def write_tensor(values: Tensor, path: Path, rows: int) -> Tensor:
-    """Write a tensor, so many rows at once, and return it as a map of the file."""
+def write_tensor(values: Tensor, path: Path, rows: int) -> None:
+    """Write a tensor, so many rows at once."""
     with ArrayFile(path, values[:0].cpu().numpy().dtype, tuple(values.shape)) as file:
         for start, stop in spans(len(values), rows):
             file.append(values[start:stop].cpu().numpy())
-    return mapped(path)
 
 
 def spans(count: int, rows: int) -> Iterator[tuple[int, int]]:

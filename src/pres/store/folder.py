@@ -11,7 +11,7 @@ import json
 import secrets
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -49,8 +49,6 @@ def open_store(folder: str | Path) -> EventStream:
     place = Path(folder).expanduser()
     about = _read_about(place)
     try:
-        fields: dict[str, Any] = dict.fromkeys(COLUMNS)
-        fields |= {name: mapped(place / f"{name}.npy") for name in about["columns"]}
         levels = [pl.read_parquet(place / f"category-{i}.parquet") for i in range(about["categories"])]
         names = {name: _as_tuple(about["info"][name]) for name in _PLAIN}
         info = StreamInfo(
@@ -58,15 +56,31 @@ def open_store(folder: str | Path) -> EventStream:
             category_levels=tuple(tuple(level.get_column("value").to_list()) for level in levels),
             origin=Origin(str(place.absolute()), {}),
         )
-        fields |= {name: about[name] for name in ("num_nodes", "num_src", "directed")}
-        fields |= {"offset": 0, "info": info, "ids": _read_ids(place, about["num_src"])}
-        fields["index"] = IndexArrays(*(mapped(place / f"{name}.npy") for name in _INDEX))
-        if len(fields["src"]) != about["events"] or fields["ids"].num_nodes != about["num_nodes"]:
+        index = IndexArrays(*(mapped(place / f"{name}.npy") for name in _INDEX))
+        ids = _read_ids(place, about["num_src"])
+        events = stream_in(place, about["columns"], ids, about["directed"], info, index)
+        told = [about[name] for name in ("events", "num_nodes", "num_src")]
+        if [len(events), ids.num_nodes, ids.num_src] != told:
             raise ValueError("its files do not belong together")
     except (OSError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
         said = one_line(error)
         raise UnreadableSourceError(f"the store {place} is damaged: {said}. Write it anew.") from None
-    return unchecked(fields)
+    return events
+
+
+def stream_in(
+    place: Path,
+    columns: Iterable[str],
+    ids: IdMap,
+    directed: bool,
+    info: StreamInfo,
+    index: IndexArrays | None = None,
+) -> EventStream:
+    """Return the stream whose columns of these names lie in a folder, as maps of their files."""
+    fields: dict[str, Any] = dict.fromkeys(COLUMNS)
+    fields |= {name: mapped(place / f"{name}.npy") for name in columns}
+    fields |= {"num_nodes": ids.num_nodes, "num_src": ids.num_src, "ids": ids, "directed": directed}
+    return unchecked(fields | {"offset": 0, "info": info, "index": index})
 
 
 _INDEX = tuple(f"index-{name}" for name in IndexArrays._fields)
@@ -150,9 +164,14 @@ def write_about(events: EventStream, place: Path) -> None:
 def _write_levels(name: str, values: tuple[Any, ...], path: Path) -> None:
     try:
         column = pl.Series("value", values)
-        kept = column.to_list() == list(values)
+        kept = all(map(_equal, column.to_list(), values))
     except (TypeError, ValueError, pl.exceptions.PolarsError):
         kept = False
     if not kept:
         raise OptionError(f"the values of the category '{name}' are of several types; make them all text.")
     column.to_frame().write_parquet(path)
+
+
+def _equal(ours: Any, theirs: Any) -> bool:
+    """Return whether two values are one category: NaN, which does not equal itself, is one too."""
+    return bool(ours == theirs or (ours != ours and theirs != theirs))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import torch
 from torch import Tensor
 
 from pres.errors import OptionError, ValueInRowError, check_choice
-from pres.events import EventStream, StreamInfo, unchecked
+from pres.events import EventStream, StreamInfo
 from pres.ids import IdMap
 from pres.io.columns import Columns, resolve_columns
 from pres.io.decisions import (
@@ -31,12 +30,11 @@ from pres.io.scan import Scan
 from pres.io.tables import Table
 from pres.io.values import category_values, read_ids, read_labels, read_numbers
 from pres.store.arrays import Array, ColumnFiles, write_tensor
-from pres.store.folder import mapped
-from pres.store.order import AT_ONCE, permute, write_time_order
-from pres.store.survey import Distinct, Times, places
+from pres.store.folder import mapped, stream_in
+from pres.store.order import AT_ONCE, Show, permute, write_time_order
+from pres.store.survey import Distinct, Times, category_places, changed, check_foreseen, places
 
 ROWS = 1 << 20  # of a table in memory at a time
-Show = Callable[[int], None]
 
 
 @dataclass
@@ -78,11 +76,9 @@ class ScannedTable:
             further, apart = features_apart(self.scan.about, self.options["features"], survey.rows)
             names += further
         unit = self._write(place, survey, ids, shift, apart, show)
-        fields: dict[str, Any] = {"row": None, "node_x": None, "x": None, "categories": None, "label": None}
         if self.options["node_features"] is not None:
             node_x = read_node_features(self.options["node_features"], ids.num_nodes)
-            fields["node_x"] = write_tensor(node_x, place / "node_x.npy", self.at_once)
-        fields |= {path.stem: mapped(path) for path in place.glob("*.npy")}
+            write_tensor(node_x, place / "node_x.npy", self.at_once)
         info = StreamInfo(
             name=self.options["name"] or self.scan.about.name,
             time_unit=self.options["time_unit"] or unit,
@@ -91,8 +87,8 @@ class ScannedTable:
             category_names=survey.columns.categories,
             category_levels=tuple(tuple(level.values().to_list()) for level in survey.levels.values()),
         )
-        fields |= {"num_nodes": ids.num_nodes, "num_src": ids.num_src, "ids": ids, "offset": 0}
-        return unchecked(fields | {"directed": self.options["directed"], "info": info, "index": None})
+        written = [path.stem for path in place.glob("*.npy")]
+        return stream_in(place, written, ids, self.options["directed"], info)
 
     def _survey(self, show: Show) -> _Survey:
         named = {name: self.options[name] for name in ("src", "dst", "t", "x", "categories", "label")}
@@ -145,14 +141,30 @@ class ScannedTable:
                 for part in self.scan.parts([name], self.rows):
                     check_dense(part, name, read_ids(part, name), survey.rows)
 
+    def _parts_again(self, survey: _Survey) -> Iterator[Table]:
+        """Yield the parts of the second pass; raise unless they are as many rows as the first saw."""
+        rows = 0
+        for part in self.scan.parts([*survey.columns.used], self.rows):
+            rows += part.frame.height
+            if rows > survey.rows:
+                raise changed(self.scan.about)
+            yield part
+        if rows < survey.rows:
+            raise changed(self.scan.about)
+
     def _nodes(self, part: Table, survey: _Survey, ids: IdMap, shift: int) -> tuple[Array, Array]:
         columns, found = survey.columns, []
-        for name, known in ((columns.src, ids.src_values), (columns.dst, ids.dst_values)):
+        dst_values = ids.src_values if ids.dst_values is None else ids.dst_values
+        for name, side, known in (
+            (columns.src, survey.src, ids.src_values),
+            (columns.dst, survey.dst, dst_values),
+        ):
             values = read_ids(part, name)
             if self.options["ids"] == "dense":
+                check_foreseen(part, values, side.values())
                 found.append(values.to_numpy())
             else:
-                found.append(places(values, ids.src_values if known is None else known))
+                found.append(places(part, values, known))
         return found[0], found[1] + shift
 
     def _write(
@@ -161,7 +173,7 @@ class ScannedTable:
         """Write every column in the order of the table, sort them if need be, and return the unit of time."""
         columns, unit, order = survey.columns, None, _Order()
         with ColumnFiles(place, survey.rows) as files:
-            for part in self.scan.parts([*columns.used], self.rows):
+            for part in self._parts_again(survey):
                 src, dst = self._nodes(part, survey, ids, shift)
                 t, unit = survey.times.values(part, columns.t)
                 order.add(t.numpy())
@@ -198,10 +210,7 @@ def _numbers(part: Table, columns: tuple[str, ...], apart: Tensor | None) -> Arr
 def _category_indices(part: Table, levels: dict[str, Distinct]) -> Array:
     indices = []
     for name, distinct in levels.items():
-        known = distinct.values()
-        values = category_values(part, name).cast(known.dtype)
-        index = values.replace_strict(known, pl.int_range(len(known), eager=True), return_dtype=pl.Int64)
-        indices.append(index.to_numpy())
+        indices.append(category_places(part, category_values(part, name), distinct.values()))
     return np.stack(indices, axis=1)
 
 

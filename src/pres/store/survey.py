@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from torch import Tensor
 
+from pres.errors import UnreadableSourceError
 from pres.io.decisions import of_one_type
 from pres.io.tables import Table
 from pres.io.values import are_whole_seconds, bad_value, check_exact, parsed_times, time_values
@@ -65,6 +66,8 @@ class Times:
         """Return the times of a part as they are in the whole, and their unit."""
         times = parsed_times(table, column)
         assert self.kind is not None
+        if not self._foresaw(times):
+            raise changed(table)
         if self.kind.is_float() and not times.dtype.is_float():
             times = times.cast(pl.Float64)
             check_exact(table, column, times)
@@ -78,7 +81,43 @@ class Times:
             times = nano
         return time_values(table, column, times, self.whole_seconds)
 
+    def _foresaw(self, times: pl.Series) -> bool:
+        """Return whether the times of a part are of a type that all parts together gave."""
+        now, whole = times.dtype, self.kind
+        assert whole is not None
+        exact = not now.is_float() or whole.is_float()
+        fine = getattr(now, "time_unit", None) != "ns" or getattr(whole, "time_unit", None) == "ns"
+        seconds = not self.whole_seconds or are_whole_seconds(times)
+        return now.is_temporal() == whole.is_temporal() and exact and fine and seconds
 
-def places(values: pl.Series, known: pl.Series) -> np.ndarray[Any, Any]:
-    """Return where each of the values is among the ``known``, which are distinct and in order."""
-    return known.search_sorted(values.cast(known.dtype)).to_numpy().astype(np.int64)
+
+def places(table: Table, values: pl.Series, known: pl.Series) -> np.ndarray[Any, Any]:
+    """Return where each value of a part is among the ``known``, which are distinct and in order."""
+    values = values.cast(known.dtype, strict=False)
+    found = known.search_sorted(values).to_numpy().astype(np.int64)
+    if not (known.gather(np.minimum(found, len(known) - 1)) == values).fill_null(False).all():
+        raise changed(table)
+    return found
+
+
+def check_foreseen(table: Table, ids: pl.Series, known: pl.Series) -> None:
+    """Raise if dense ids of a part lie outside the ``known``, which are in order."""
+    if not ids.dtype.is_integer() or not ids.is_between(int(known[0]), int(known[-1])).all():
+        raise changed(table)
+
+
+def category_places(table: Table, values: pl.Series, known: pl.Series) -> np.ndarray[Any, Any]:
+    """Return where each category of a part is among the ``known``, which may be of any type."""
+    values, count = values.cast(known.dtype, strict=False), pl.int_range(len(known), eager=True)
+    found = values.replace_strict(known, count, default=None, return_dtype=pl.Int64)
+    if found.null_count():
+        raise changed(table)
+    return found.to_numpy()
+
+
+def changed(table: Table) -> UnreadableSourceError:
+    """Return the error for a table that is another one when it is gone through again."""
+    return UnreadableSourceError(
+        f"{table.where} changed while it was read: a store takes it in two passes, and they found different "
+        "rows. Write the store again once the source rests."
+    )

@@ -11,10 +11,10 @@ import numpy as np
 
 from pres.datasets.synthetic import SyntheticPlan, synthetic_stream
 from pres.errors import OptionError, nearest
-from pres.events import EventStream, Origin, unchecked
+from pres.events import EventStream, Origin
 from pres.ids import IdMap
 from pres.store.arrays import ArrayFile, ColumnFiles
-from pres.store.folder import mapped
+from pres.store.folder import mapped, stream_in
 from pres.store.order import Show, permute, write_time_order
 
 _OPTIONS = {name: p.default for name, p in inspect.signature(synthetic_stream).parameters.items()}
@@ -48,9 +48,6 @@ def write_synthetic(place: Path, options: dict[str, Any], at_once: int, show: Sh
                 file.append(noise.add_(places[topic[file.end : file.end + len(noise)]]).numpy())
     for scratch in (order, place / "topic.npy"):
         scratch.unlink()
-    fields: dict[str, Any] = {"row": None, "node_x": None, "x": None, "categories": None, "label": None}
-    fields |= {path.stem: mapped(path) for path in place.glob("*.npy")}
-    num_nodes = plan.num_users + plan.num_items
-    fields |= {"num_nodes": num_nodes, "num_src": plan.num_users, "directed": False, "offset": 0}
+    ids = IdMap.dense(plan.num_users + plan.num_items, plan.num_users)
     info = dataclasses.replace(plan.info, origin=Origin("synthetic", options))
-    return unchecked(fields | {"info": info, "ids": IdMap.dense(num_nodes, plan.num_users), "index": None})
+    return stream_in(place, [path.stem for path in place.glob("*.npy")], ids, False, info)

@@ -20,8 +20,8 @@ from pres.io.read import origin_of, read
 from pres.io.scan import scan
 from pres.store.arrays import write_tensor
 from pres.store.folder import check_free, is_store, making, write_about
-from pres.store.order import AT_ONCE, write_index
-from pres.store.scanned import ROWS, ScannedTable, Show
+from pres.store.order import AT_ONCE, Show, write_index
+from pres.store.scanned import ROWS, ScannedTable
 from pres.store.synthetic import write_synthetic
 
 _READING = {
