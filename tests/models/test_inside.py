@@ -68,22 +68,26 @@ def test_nothing_at_or_after_an_event_matters_to_it(kind: str) -> None:
     assert torch.allclose(found[0], found[1], atol=1e-12)
 
 
-def test_each_node_once_is_as_just_before_the_step() -> None:
+def test_each_node_once_is_as_just_before_its_refresh() -> None:
+    """Of a batch of 60 the last 35 look from place 25 and from place 50; so do batches that begin there."""
     stream = stream_of(random_events(seed=6, n=150))
     fast, slow = make("tgn", stream, embed="node"), make("tgn", stream, embed="node")
     for model in (fast, slow):
         model.absorb(stream[:40], sweeps=None)
     batch = stream[40:100]
     inside = fast.in_order.memory(fast, batch)
-    for single in TemporalBatches(batch[:25], 1):
-        slow.absorb(single)
-    step = batch[25:]
-    negatives = (step.dst.unsqueeze(1) + 1) % stream.num_nodes
-    view, own = fast.look(step, negatives, 40, inside=inside), slow.look(step, negatives)
-    for one, two in zip(
-        fast.score(view, fast.states_of(view, inside)), slow.score(own, slow.measure(own.nodes)), strict=True
-    ):
-        assert torch.allclose(one, two, atol=1e-10)
+    negatives = (batch.dst.unsqueeze(1) + 1) % stream.num_nodes
+    view = fast.look(batch[25:], negatives[25:], 40, inside=inside, refresh=25)
+    found = fast.score(view, fast.states_of(view, inside))
+    done = 0
+    for start, stop in ((25, 50), (50, 60)):
+        for single in TemporalBatches(batch[done:start], 1):
+            slow.absorb(single)
+        own = slow.look(batch[start:stop], negatives[start:stop])
+        expected = slow.score(own, slow.measure(own.nodes))
+        for one, two in zip(found, expected, strict=True):
+            assert torch.allclose(one[start - 25 : stop - 25], two, atol=1e-10)
+        done = start
 
 
 @pytest.mark.parametrize("kind", KINDS)

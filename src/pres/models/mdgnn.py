@@ -121,7 +121,7 @@ class MDGNN(nn.Module):
         batch_start: int | None = None,
         seed: int = 0,
         inside: MemoryInOrder | None = None,
-        at_once: bool = False,
+        refresh: int = 1,
     ) -> View:
         """Return what predicting ``batch`` against ``negatives`` `[b, count]` needs to see.
 
@@ -130,26 +130,34 @@ class MDGNN(nn.Module):
             negatives: Other destinations.
             batch_start: Where the temporal batch began that ``batch`` is a part of.
             seed: Of ``"uniform"`` neighbours.
-            inside: The memory between that batch's events, if each of them is to see its nodes as they were
-                just before it, and not as the temporal batch found them.
-            at_once: With that, let all events see memory as just before the first of ``batch``; so it is in
-                any case where each node is embedded once.
+            inside: The memory between that batch's events, to be seen instead of what the batch found.
+            refresh: Events of the temporal batch that see the same memory: with 1 each sees that just before
+                itself, with more that just before the first of so many.
         """
         check_next(batch, batch.offset if batch_start is None else batch_start, self._t, self.memory)
+        if inside is not None:
+            return self._look_inside(batch, negatives, seed, inside, refresh)
         asked = batch[:1] if self.per_node else batch  # once per batch is at its beginning
-        if inside is not None and self.per_node:
-            batch_start = batch.offset
-        cutoffs, within = None, None
+        cutoffs = None
         if self.embedding.hops and self.index is not None:
             visibility = "batch" if self.per_node else self.visibility
             cutoffs = self.index.cutoffs(asked, visibility, batch_start).expand(len(batch))
-        if inside is not None:
-            first = batch.offset - inside.batch.offset
-            places = torch.arange(first, first + len(batch), device=batch.src.device)
-            if at_once or self.per_node:
-                places = places[:1].expand(len(batch))
-            within = Inside(inside.halves, places, len(self.memory.last_update))
-        return self._view(batch.src, batch.dst, negatives, asked.t.expand(len(batch)), cutoffs, seed, within)
+        return self._view(batch.src, batch.dst, negatives, asked.t.expand(len(batch)), cutoffs, seed)
+
+    def _look_inside(
+        self, batch: EventStream, negatives: Tensor, seed: int, inside: MemoryInOrder, refresh: int
+    ) -> View:
+        whole = inside.batch
+        at = torch.arange(len(batch), device=batch.src.device) + (batch.offset - whole.offset)
+        places = at - at % refresh
+        asked = places if self.per_node else at  # once per node is as things were at its place
+        cutoffs = None
+        if self.embedding.hops and self.index is not None:
+            cutoffs = self.index.cutoffs(whole, "fresh")[asked]
+            if self.visibility == "batch":
+                cutoffs = torch.minimum(cutoffs, whole.offset + places)
+        within = Inside(inside.halves, places, len(self.memory.last_update))
+        return self._view(batch.src, batch.dst, negatives, whole.t[asked], cutoffs, seed, within)
 
     def look_at(
         self, src: Tensor, dst: Tensor, t: Tensor, position: int | None = None, seed: int = 0

@@ -103,7 +103,7 @@ def view_of(
     place = torch.arange(len(nodes), device=nodes.device)
     t = t[pair]
     if once:
-        chosen, place = once_each(nodes, t)
+        chosen, place = once_each(nodes, t if inside is None else inside.places[pair])
         nodes, t, pair = nodes[chosen], t[chosen], pair[chosen]
     hops = [] if cutoffs is None else _as_hops(find(nodes, cutoffs[pair]), t)
     everyone = torch.cat([nodes, *(hop.node.flatten() for hop in hops)])

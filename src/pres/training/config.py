@@ -32,7 +32,7 @@ class FitConfig(Settings):
     smoothing: PRES | None = None  # mends what large batches do to memory
     memory: Literal["standard", "exact"] = "standard"  # "exact": as if events came one at a time
     sweeps: int = pydantic.Field(1, ge=1)  # passes over a batch towards the exact memory; 1: standard
-    predict_from: Literal["batch", "step", "event"] = "batch"  # memory as it was just before that
+    refresh: int | None = pydantic.Field(None, ge=1)  # events that see the same memory; None: a whole batch's
     grad_updates: int = pydantic.Field(1, ge=1)  # of those inside a batch, the last that gradients reach
     eval_memory: Literal["standard", "trained"] = "standard"  # how memory moves in validation and test
     patience: int = pydantic.Field(3, ge=1)  # epochs without a better validation AP before stopping
@@ -62,10 +62,8 @@ class FitConfig(Settings):
             )
         if self.memory == "exact" and self.sweeps > 1:
             raise ValueError("memory='exact' needs no sweeps: leave out sweeps, or memory.")
-        if self.grad_updates > 1 and self.predict_from == "batch":
-            raise ValueError(
-                "grad_updates are those inside a batch: they need predict_from='event' or 'step'."
-            )
+        if self.grad_updates > 1 and self.refresh is None:
+            raise ValueError("grad_updates are those inside a batch: they need refresh.")
         return self
 
     @property
@@ -81,12 +79,12 @@ class FitConfig(Settings):
     @property
     def depth(self) -> int:
         """How many updates inside a batch its predictions reach, see `train_on_batch`."""
-        return 0 if self.predict_from == "batch" else self.grad_updates
+        return 0 if self.refresh is None else self.grad_updates
 
     @property
-    def eval_inside(self) -> bool:
-        """Whether predictions of validation and test see memory inside their batch."""
-        return self.eval_memory == "trained" and self.predict_from != "batch"
+    def eval_refresh(self) -> int | None:
+        """How many events of validation and test see the same memory; None for all of a batch."""
+        return self.refresh if self.eval_memory == "trained" else None
 
     @property
     def eval_sweeps(self) -> int | None:

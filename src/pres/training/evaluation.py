@@ -42,11 +42,11 @@ class ModelScorer:
     Args:
         model: The model.
         sweeps: How its memory moves inside a batch, see `MDGNN.absorb`.
-        inside: Whether each event sees memory as just before itself, and not as the batch found it.
+        refresh: How many events see the same memory, see `MDGNN.look`; None for all of a batch.
     """
 
-    def __init__(self, model: MDGNN, sweeps: int | None = 1, inside: bool = False) -> None:
-        self.model, self.sweeps, self.inside = model, sweeps, inside
+    def __init__(self, model: MDGNN, sweeps: int | None = 1, refresh: int | None = None) -> None:
+        self.model, self.sweeps, self.refresh = model, sweeps, refresh
         self._scored: tuple[EventStream, States | None, MemoryInOrder | None] | None = None
 
     def score(self, batch: EventStream, negatives: Tensor) -> tuple[Tensor, Tensor]:
@@ -55,14 +55,14 @@ class ModelScorer:
         against: list[Tensor] = []
         states, order = None, None
         with _evaluating(self.model):
-            if self.inside:
+            if self.refresh is not None:
                 order = self.model.in_order.memory(self.model, batch, sweeps=self.sweeps)
             for some in torch.split(negatives, columns, dim=1):
-                view = self.model.look(batch, some, inside=order)
+                view = self.model.look(batch, some, inside=order, refresh=self.refresh or 1)
                 states = self.model.states_of(view, order)
                 positive, negative = self.model.score(view, states)
                 against.append(negative)
-        self._scored = (batch, None if self.inside else states, order if self.sweeps != 1 else None)
+        self._scored = (batch, states if order is None else None, order if self.sweeps != 1 else None)
         return positive, torch.cat(against, dim=1)
 
     def absorb(self, batch: EventStream) -> None:
@@ -126,7 +126,7 @@ def link_scores(
     negatives: int = 1,
     seed: int = 0,
     sweeps: int | None = 1,
-    inside: bool = False,
+    refresh: int | None = None,
     on_batch: Callable[[EventStream], None] | None = None,
 ) -> LinkScores:
     """Return the scores of a part of a stream, which the scorer takes in on the way.
@@ -142,7 +142,7 @@ def link_scores(
         negatives: Negatives per event.
         seed: The same seed gives the same negatives.
         sweeps: How a model's memory moves inside a batch, see `MDGNN.absorb`.
-        inside: Whether each event sees a model's memory as just before itself, see `ModelScorer`.
+        refresh: How many events see a model's same memory, see `ModelScorer`.
         on_batch: Called after every batch, for instance to show progress.
     """
     if len(part) == 0:
@@ -150,7 +150,7 @@ def link_scores(
     check_negatives(negatives)
     if isinstance(scorer, MDGNN):
         _check_position(scorer, part)
-        scorer = ModelScorer(scorer, sweeps, inside)
+        scorer = ModelScorer(scorer, sweeps, refresh)
     positive, negative = torch.empty(len(part)), torch.empty(len(part), negatives)
     fallback, sizes = torch.empty(len(part), negatives, dtype=torch.bool), []
     for batch in TemporalBatches(part, batch_size):
@@ -185,7 +185,7 @@ def evaluate(
     negatives: int = 1,
     seed: int = 0,
     sweeps: int | None = 1,
-    inside: bool = False,
+    refresh: int | None = None,
 ) -> LinkMetrics:
     """Return the metrics of ``model`` on a part of its stream, which its memory takes in on the way.
 
@@ -200,7 +200,7 @@ def evaluate(
         negatives: Negatives per event.
         seed: The same seed gives the same negatives.
         sweeps: How a model's memory moves inside a batch, see `MDGNN.absorb`.
-        inside: Whether each event sees a model's memory as just before itself, see `ModelScorer`.
+        refresh: How many events see a model's same memory, see `ModelScorer`.
     """
     return link_scores(
         model,
@@ -210,7 +210,7 @@ def evaluate(
         negatives=negatives,
         seed=seed,
         sweeps=sweeps,
-        inside=inside,
+        refresh=refresh,
     ).metrics
 
 

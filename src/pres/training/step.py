@@ -32,7 +32,7 @@ class Prepared:
     view: View | None  # what the step looks at, if there is one; several look when their turn comes
 
     def steps(
-        self, model: MDGNN, inside: MemoryInOrder | None, at_once: bool
+        self, model: MDGNN, inside: MemoryInOrder | None, refresh: int
     ) -> Iterator[tuple[EventStream, View]]:
         """Yield the events of each optimiser step, and what it looks at; see `MDGNN.look`."""
         if self.view is not None:
@@ -40,7 +40,7 @@ class Prepared:
             return
         for step in TemporalBatches(self.batch, self.step_size):
             own = self.negatives[step.offset - self.batch.offset :][: len(step)]
-            yield step, model.look(step, own, self.batch.offset, self.seed, inside, at_once)
+            yield step, model.look(step, own, self.batch.offset, self.seed, inside, refresh)
 
 
 def prepare(
@@ -76,7 +76,7 @@ def train_on_batch(
     smoothing: PRES | None = None,
     sweeps: int | None = 1,
     depth: int = 0,
-    at_once: bool = False,
+    refresh: int = 1,
 ) -> dict[str, float]:
     """Take one or more optimiser steps on a temporal batch, absorb it, and return means over its events.
 
@@ -91,10 +91,9 @@ def train_on_batch(
         precision: See `arithmetic`.
         smoothing: The objective's settings; the filter, if any, is the model's ``correction``.
         sweeps: How the batch is absorbed, see `MDGNN.absorb`.
-        depth: 0 lets every event see memory as the batch found it. With more each sees it as just before
-            itself, by the sweeps of the weights that the batch began with; gradients reach the last so many
-            updates.
-        at_once: With that, all events of a step see memory as just before its first.
+        depth: 0 lets every event see memory as the batch found it. With more they see that inside the batch,
+            by sweeps with the weights that the batch began with; gradients reach the last so many updates.
+        refresh: How many events see the same memory inside a batch, see `MDGNN.look`.
     """
     batch, device = prepared.batch, prepared.negatives.device
     total: dict[str, float] = {}
@@ -102,7 +101,7 @@ def train_on_batch(
     if depth:
         with torch.no_grad(), arithmetic(device, precision):
             inside = model.in_order.memory(model, batch, sweeps=sweeps)
-    for step, view in prepared.steps(model, inside, at_once):
+    for step, view in prepared.steps(model, inside, refresh):
         with arithmetic(device, precision):
             states = model.states_of(view, inside, depth)
             positive, negative = model.score(view, states)

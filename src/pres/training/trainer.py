@@ -128,7 +128,7 @@ class Trainer:
             smoothing=self.config.smoothing,
             sweeps=self.config.train_sweeps,
             depth=self.config.depth,
-            at_once=self.config.predict_from == "step",
+            refresh=self.config.refresh or 1,
         )
         for name, value in means.items():
             self.sums[name] = self.sums.get(name, 0.0) + len(batch) * value
@@ -161,10 +161,10 @@ class Trainer:
     def evaluate(self, part: EventStream) -> LinkMetrics:
         """Return the metrics on a part that follows what the memory has taken in."""
         size, seed = self.config.eval_batch_size, self.config.seed
-        sweeps, inside = self.config.eval_sweeps, self.config.eval_inside
+        sweeps, refresh = self.config.eval_sweeps, self.config.eval_refresh
         with arithmetic(self.device, self.config.precision):
             return evaluate(
-                self.model, part, self.sampler, batch_size=size, seed=seed, sweeps=sweeps, inside=inside
+                self.model, part, self.sampler, batch_size=size, seed=seed, sweeps=sweeps, refresh=refresh
             )
 
     def state(self) -> TrainingState:
