@@ -34,11 +34,29 @@ def train(
         typer.Option("--option", "-o", help="An option of the model, as memory_dim=64; repeatable."),
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(help="Events between two updates of the memory.  \\[default: 200]")
+        str | None,
+        typer.Option(
+            help="Events between two updates of the memory, or auto: as many as --tolerance lets be.  "
+            "\\[default: 200]"
+        ),
     ] = None,
+    tolerance: Annotated[
+        float, typer.Option(help="With --batch-size auto: the points of AP that larger batches may lose.")
+    ] = 0.5,
     step_size: Annotated[
         int | None,
         typer.Option(help="Events between two updates of the weights.  \\[default: as --batch-size]"),
+    ] = None,
+    preset: Annotated[
+        Literal["large"] | None,
+        typer.Option(help="large: large batches that keep their accuracy; other flags go before it."),
+    ] = None,
+    most_lost: Annotated[
+        int | None, typer.Option(help="End a batch before it would lose more updates of memory than that.")
+    ] = None,
+    shift: Annotated[
+        bool | None,
+        typer.Option("--shift/--no-shift", help="Cut the stream elsewhere every epoch.  \\[default: no]"),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs at most.  \\[default: 10]")] = None,
     patience: Annotated[
@@ -50,8 +68,14 @@ def train(
         typer.Option(help="How the learning rate falls over the epochs.  \\[default: cosine]"),
     ] = None,
     lr_rule: Annotated[
-        Literal["fixed", "sqrt"] | None,
-        typer.Option(help="sqrt: the rate grows with the root of the events per step.  \\[default: fixed]"),
+        Literal["fixed", "sqrt", "linear"] | None,
+        typer.Option(help="How the rate grows with the events per step, from 200 on.  \\[default: fixed]"),
+    ] = None,
+    warmup: Annotated[
+        float | None, typer.Option(help="Epochs over which the rate rises from 0.  \\[default: 0]")
+    ] = None,
+    optimiser: Annotated[
+        Literal["adam", "lamb"] | None, typer.Option(help="What moves the weights.  \\[default: adam]")
     ] = None,
     pres: Annotated[
         bool | None,
@@ -68,6 +92,13 @@ def train(
     ] = None,
     sweeps: Annotated[
         int | None, typer.Option(help="Passes over a batch towards exact memory.  \\[default: 1, standard]")
+    ] = None,
+    refresh: Annotated[
+        int | None,
+        typer.Option(help="Events that see the same memory, inside a batch.  \\[default: the whole batch]"),
+    ] = None,
+    grad_updates: Annotated[
+        int | None, typer.Option(help="With --refresh: the updates that gradients reach.  \\[default: 1]")
     ] = None,
     eval_memory: Annotated[
         Literal["standard", "trained"] | None,
@@ -105,6 +136,7 @@ def train(
     given = locals()
     from pres.models.build import build_model
     from pres.training import fit
+    from pres.training.advice import options_for
     from pres.training.config import FitConfig, TrainConfig, read_config
     from pres.training.folder import RunFolder
     from pres.training.opened import events_again
@@ -113,6 +145,11 @@ def train(
     settings = {} if config is None else read_config(config)
     flags = {name: given.get(name) for name in ("source", "model", *FitConfig.model_fields)}
     settings |= {name: value for name, value in flags.items() if value is not None}
+    if batch_size is not None:
+        settings["batch_size"] = _count_or_auto(batch_size)
+    auto = settings.get("batch_size") == "auto"
+    if auto:
+        del settings["batch_size"]
     if reading:
         settings["reading"] = _more(settings, "reading", reading)
     if option:
@@ -146,6 +183,10 @@ def train(
             events = events_again(RunFolder(resume).events(), str(resume))
     made = build_model(chosen.model, events, chosen.model_options, chosen.seed)
     num_train = len(events.split().train)
+    if auto:
+        fit_settings = {name: value for name, value in settings.items() if name in FitConfig.model_fields}
+        advised = options_for(made, events, tolerance, fit_settings, say)
+        chosen = TrainConfig.of(settings | advised)
     try:
         run = fit(
             made,
@@ -167,6 +208,15 @@ def train(
         print_json(run.to_dict() | {"run": None if out is None else str(out)})
     else:
         stdout.print(plain(repr(run)), highlight=False, soft_wrap=True)
+
+
+def _count_or_auto(text: str) -> int | str:
+    if text == "auto":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise OptionError(f"--batch-size {text}: give a number of events, or auto.") from None
 
 
 def _line(done: EpochResult, num_train: int, epochs: int) -> str:

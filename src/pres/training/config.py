@@ -13,10 +13,16 @@ from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError,
 from pres.settings import Settings
 from pres.smoothing.config import PRES
 
+# What large batches need to lose nothing, chosen on validation: see docs/large-batches.md.
+PRESETS: dict[str, dict[str, Any]] = {
+    "large": {"batch_size": 3200, "step_size": 400, "refresh": 50, "lr_rule": "sqrt"},
+}
+
 
 class FitConfig(Settings):
     """How a model is trained."""
 
+    preset: Literal["large"] | None = None  # the defaults of everything that is not given
     batch_size: int = pydantic.Field(200, ge=1)  # events between two updates of the memory
     step_size: int | None = pydantic.Field(None, ge=1)  # … of the weights; None: as batch_size
     most_lost: int | None = pydantic.Field(None, ge=0)  # updates; a batch ends before it would lose more
@@ -52,6 +58,16 @@ class FitConfig(Settings):
         raise ValueError(
             "smoothing is pres.PRES(…) in Python, and a table [smoothing] of its options in a file."
         )
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _from_the_preset(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or given.get("preset") not in PRESETS:
+            return given
+        found = PRESETS[given["preset"]] | given
+        if "step_size" not in given and isinstance(found["batch_size"], int):
+            found["step_size"] = min(found["step_size"], found["batch_size"])
+        return found
 
     @pydantic.model_validator(mode="after")
     def _weights_move_with_the_memory(self) -> Self:

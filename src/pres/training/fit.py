@@ -10,6 +10,7 @@ from pres.errors import DivergedError, OptionError, StorageError
 from pres.events import EventStream
 from pres.fingerprint import fingerprint
 from pres.models import MDGNN
+from pres.training.advice import options_for
 from pres.training.config import FitConfig
 from pres.training.environment import environment
 from pres.training.folder import RunFolder
@@ -30,6 +31,7 @@ def fit(
     progress: bool = False,
     tensorboard: bool = False,
     on_epoch: Callable[[EpochResult], None] | None = None,
+    tolerance: float = 0.5,
     **options: Any,
 ) -> Run:
     """Train ``model`` on the first part of ``events``, choose the epoch on the second, test on the third.
@@ -45,8 +47,11 @@ def fit(
         progress: Whether to show a progress bar on stderr.
         tensorboard: Whether to log for TensorBoard, in the folder ``tensorboard`` of ``out``.
         on_epoch: Called after every epoch, for instance to print it.
+        tolerance: With ``batch_size="auto"``: the points of AP that a larger batch may lose, see `advise`.
         **options: The fields of `FitConfig`.
     """
+    if options.get("batch_size") == "auto":
+        options = options_for(model, events, tolerance, options)
     config = FitConfig.of(options)
     folder = None if out is None else RunFolder(out)
     writer = epoch_writer(None if folder is None else folder.path, tensorboard)

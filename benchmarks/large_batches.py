@@ -1,0 +1,134 @@
+"""What large temporal batches cost, and what wins it back: by model, stream, batch size, way and seed.
+
+Runs are kept, so that an interrupted study goes on; the table is written as Parquet:
+
+    python -m benchmarks.large_batches --folder runs/large --datasets uci --models jodie --seeds 3 --jobs 2
+
+Every run of a dataset has the same number of epochs, and so sees the same events. ``standard`` moves weights
+with the memory; ``equal steps`` moves them every 200 events, as often as b = 200 does; ``paper`` is PRES with
+its one batch size; ``preset`` is ``preset="large"``; ``exact`` is the preset with exact memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from benchmarks.jobs import do_all, spread, train
+
+STANDARD = 200
+WAYS: dict[str, list[object]] = {
+    "standard": ["--lr-rule", "sqrt"],
+    "equal steps": ["--step-size", STANDARD],
+    "paper": ["--lr-rule", "sqrt", "--pres"],
+    "preset": ["--preset", "large"],
+    "exact": ["--preset", "large", "--memory", "exact"],
+}
+EPOCHS = {"uci": 6, "wikipedia": 4, "mooc": 2, "enron": 4, "synthetic": 10}
+MODELS: dict[str, list[object]] = {
+    "tgn": ["--model", "tgn", "--option", "embed=node"],
+    "tgn per event": ["--model", "tgn"],
+    "jodie": ["--model", "jodie"],
+    "apan": ["--model", "apan"],
+}
+
+
+class Job(NamedTuple):
+    """One training run."""
+
+    seed: int
+    dataset: str
+    model: str
+    b: int
+    way: str
+
+    @property
+    def path(self) -> Path:
+        return Path(self.dataset) / f"{self.model}-{self.way}-{self.b}-{self.seed}".replace(" ", "_")
+
+
+def main() -> None:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser.add_argument("--folder", type=Path, default=Path("runs/large"))
+    parser.add_argument("--datasets", nargs="+", default=["uci", "wikipedia", "mooc"])
+    parser.add_argument("--models", nargs="+", default=["jodie", "tgn", "apan"], choices=MODELS)
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
+    parser.add_argument("--batch-sizes", nargs="+", type=int, default=[800, 3200])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=None, help="instead of each dataset's")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at once, one thread each")
+    parser.add_argument("--report", action="store_true", help="only tables, of the runs that are done")
+    given = parser.parse_args()
+    jobs = list(study(given.seeds, given.datasets, given.models, given.batch_sizes, given.ways))
+
+    def do(job: Job) -> None:
+        epochs = given.epochs or EPOCHS[job.dataset]
+        length = ["--epochs", epochs, "--patience", epochs, "--seed", job.seed]
+        flags = WAYS[job.way] if job.b != STANDARD else []
+        train(
+            given.folder / job.path, job.dataset, [*MODELS[job.model], "--batch-size", job.b, *length, *flags]
+        )
+
+    failed = [] if given.report else do_all(jobs, do, given.jobs)
+    done = [job for job in jobs if (given.folder / job.path / "run.json").exists()]
+    if not done:
+        raise SystemExit("\n".join(failed) or f"{given.folder} holds no finished run of these.")
+    table = pl.DataFrame([row(job, given.folder / job.path) for job in done])
+    table.write_parquet(given.folder / "large_batches.parquet")
+    report(table)
+    if failed:
+        raise SystemExit("\n".join(failed))
+
+
+def study(seeds: int, datasets: list[str], models: list[str], sizes: list[int], ways: list[str]) -> list[Job]:
+    """Return the jobs, seed after seed, so that a study that stops early has whole pairs."""
+    batches = [(STANDARD, "standard"), *((b, way) for b in sizes for way in ways)]
+    return [
+        Job(seed, dataset, model, b, way)
+        for seed, dataset, model, (b, way) in itertools.product(range(seeds), datasets, models, batches)
+    ]
+
+
+def row(job: Job, folder: Path) -> dict[str, object]:
+    """Return one run as a row."""
+    run = json.loads((folder / "run.json").read_text())
+    history = run["history"]
+    return job._asdict() | {
+        "val_ap": run["val"]["ap"],
+        "test_ap": run["test"]["ap"],
+        "epochs": len(history),
+        "seconds": [epoch["seconds"] for epoch in history],
+        "val_aps": [epoch["val"]["ap"] for epoch in history],
+        "events_per_second": run["events_per_second"],
+    }
+
+
+def against_standard(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the table with the difference in test AP to standard b = 200 of the same seed, in points."""
+    base = table.filter((pl.col("b") == STANDARD) & (pl.col("way") == "standard"))
+    keys = ["dataset", "model", "seed"]
+    joined = table.join(base.select([*keys, pl.col("test_ap").alias("base_ap")]), on=keys)
+    return joined.with_columns((100 * (pl.col("test_ap") - pl.col("base_ap"))).alias("difference"))
+
+
+def report(table: pl.DataFrame) -> None:
+    """Print mean ± deviation, and the paired difference to standard b = 200 with its standard error."""
+    print(f"{'dataset':<10} {'model':<14} {'b':>5} {'way':<12} {'val AP':<14} {'test AP':<14} difference")
+    compared = against_standard(table)
+    groups = compared.group_by(["dataset", "model", "b", "way"], maintain_order=True)
+    for (dataset, model, b, way), rows in sorted(groups, key=lambda group: str(group[0][:2])):
+        values = rows["difference"].to_list()
+        error = 0.0 if len(values) < 2 else float(rows["difference"].std() or 0) / len(values) ** 0.5  # type: ignore[arg-type]
+        scores = " ".join(f"{spread(rows[part].to_list()):<14}" for part in ("val_ap", "test_ap"))
+        difference = f"{sum(values) / len(values):+.2f} ± {error:.2f} ({len(values)})"
+        print(f"{dataset:<10} {model:<14} {b:>5} {way:<12} {scores} {difference}")
+
+
+if __name__ == "__main__":
+    main()
