@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pres.store.folder import open_store
     from pres.store.write import write_store
     from pres.training import Run, classify, compare, evaluate, fit, load_run, predict
+    from pres.training.advice import advise
     from pres.training.state_bytes import state_bytes
 
 __version__ = "0.1.0"
@@ -28,6 +29,7 @@ __all__ = [
     "Notice",
     "PresError",
     "Run",
+    "advise",
     "classify",
     "compare",
     "datasets",
@@ -60,6 +62,7 @@ _HOME = {
     "Notice": "pres.errors",
     "PresError": "pres.errors",
     "Run": "pres.training",
+    "advise": "pres.training.advice",
     "classify": "pres.training",
     "compare": "pres.training",
     "diagnose": "pres.diagnosis",

@@ -26,6 +26,13 @@ def diagnose(
     source: Source,
     batch_size: Annotated[list[int] | None, typer.Option(help="A batch size to try; repeatable.")] = None,
     ties: Annotated[Literal["cut", "whole"], typer.Option(help="May a batch cut equal times apart?")] = "cut",
+    advise: Annotated[
+        Literal["tgn", "jodie", "apan"] | None,
+        typer.Option(help="Train this model shortly, and say how large batches may be for it."),
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(help="With --advise: the points of AP that larger batches may lose.")
+    ] = 0.5,
     png: Annotated[Path | None, typer.Option(help="Also draw the diagnosis as a picture here.")] = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -41,13 +48,23 @@ def diagnose(
         check_png(png)
     events = open_events(source, reading)
     diagnosis = run_diagnosis(events, batch_size or None, ties=ties, progress=stderr.is_terminal)
+    advice = None
+    if advise is not None:
+        from pres.training.advice import advise as run_probes
+
+        advice = run_probes(
+            events, advise, tolerance=tolerance, on_probe=lambda b: say(f"probing batches of {b:,} events …")
+        )
     if png is not None:
         diagnosis.save_png(png)
         say(f"picture: {png}")
     if as_json:
-        print_json(diagnosis.to_dict() | {"png": None if png is None else str(png)})
+        told = {"advice": None if advice is None else advice.to_dict()}
+        print_json(diagnosis.to_dict() | told | {"png": None if png is None else str(png)})
     else:
         stdout.print(as_tables(diagnosis))
+        if advice is not None:
+            stdout.print(f"\n{plain(f'{advise} can be trained with {advice}')}", soft_wrap=True)
 
 
 def datasets(as_json: AsJson = False, debug: Debug = False) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ import torch
 from pres.errors import OptionError
 from pres.events import EventStream
 from pres.models import MDGNN
+from pres.models.build import build_model
 from pres.sampling import PendingProfile, TemporalBatches
 from pres.training.config import FitConfig
 from pres.training.trainer import USUAL_STEP, Trainer
@@ -45,8 +47,8 @@ class Advice:
 
 
 def advise(
-    make: Callable[[EventStream], MDGNN],
     events: EventStream,
+    model: str | Callable[[EventStream], MDGNN] = "tgn",
     *,
     tolerance: float = 0.5,
     sizes: Sequence[int] = SIZES,
@@ -60,8 +62,8 @@ def advise(
     against the updates that such batches leave out; the loss at any size is predicted in proportion to those.
 
     Args:
-        make: Returns a new model of a stream.
         events: The whole stream; only its training part is looked at.
+        model: A model's name, or what makes a new model of a stream.
         tolerance: The loss of AP that is accepted, in points.
         sizes: Sizes to choose from; 200 always is.
         on_probe: Called before the training with each size.
@@ -84,6 +86,7 @@ def advise(
     probed = {}
     for size in asked:
         on_probe(size)
+        make = partial(build_model, model) if isinstance(model, str) else model
         probed[size] = _probe(make, probe, size, options)
     predicted = _predicted(lost, probed)
     within = [size for size in allowed if predicted[size] <= tolerance]
@@ -108,7 +111,7 @@ def options_for(
     known = torch.get_rng_state()  # that there were probes is not to change the training
     try:
         advice = advise(
-            lambda part: kind(part, **made_with), events, tolerance=tolerance, **given | {"step_size": step}
+            events, lambda part: kind(part, **made_with), tolerance=tolerance, **given | {"step_size": step}
         )
     finally:
         torch.set_rng_state(known)

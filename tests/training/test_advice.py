@@ -1,0 +1,91 @@
+"""How large a batch may be: the prediction's arithmetic, and a batch size that is found by itself."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+import pres
+from pres.errors import OptionError
+from pres.models import MDGNN
+from pres.models.build import build_model
+from pres.training import advice
+from pres.training.advice import Advice, advise
+from tests.oracles.sampling import fixed_edges
+from tests.training.runs import results
+
+EVENTS = pres.load("synthetic", num_events=2_500)
+
+
+def made() -> MDGNN:
+    return build_model("jodie", EVENTS, {"memory_dim": 16, "time_dim": 8})
+
+
+@pytest.fixture(autouse=True)
+def small_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(advice, "PROBE_EPOCHS", 1)
+
+
+def fixed_probes(monkeypatch: pytest.MonkeyPatch, aps: dict[int, float]) -> None:
+    monkeypatch.setattr(advice, "_probe", lambda make, events, size, options: aps[size])
+
+
+def lost_share(size: int) -> float:
+    """The loop: events of a node beyond its first in each batch, over all."""
+    train = EVENTS.split().train
+    src, dst, edges = train.src.tolist(), train.dst.tolist(), fixed_edges(len(train), size)
+    lost, total = 0, 0
+    for start, stop in pairwise(edges):
+        nodes = [node for e in range(start, stop) for node in {src[e], dst[e]}]
+        lost, total = lost + len(nodes) - len(set(nodes)), total + len(nodes)
+    return lost / total
+
+
+def test_losses_are_predicted_in_proportion_to_lost_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(advice, "PROBED", (200, 250))
+    fixed_probes(monkeypatch, {200: 0.90, 250: 0.89})
+    found = advise(EVENTS, "jodie", tolerance=0.5, sizes=(200, 210, 225, 250))
+    rate = 1.0 / (lost_share(250) - lost_share(200))  # points of AP per share of updates
+    for size in (200, 210, 225, 250):
+        assert found.lost_updates[size] == pytest.approx(lost_share(size))
+        assert found.predicted[size] == pytest.approx(rate * (lost_share(size) - lost_share(200)))
+    assert found.batch_size == max(size for size in (200, 210, 225) if found.predicted[size] <= 0.5)
+    assert advise(EVENTS, "jodie", tolerance=1.1, sizes=(250,)).batch_size == 250
+    assert advise(EVENTS, "jodie", tolerance=0.0, sizes=(250,)).batch_size == 200
+    assert "leave out" in str(found) and found.to_dict()["batch_size"] == found.batch_size
+
+
+def test_a_probe_that_gains_predicts_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(advice, "PROBED", (200, 250))
+    fixed_probes(monkeypatch, {200: 0.90, 250: 0.91})
+    found = advise(EVENTS, "jodie", sizes=(250,))
+    assert set(found.predicted.values()) == {0.0} and found.batch_size == 250
+
+
+def test_a_batch_size_is_found_and_trained_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Advice] = []
+    real = advice.advise
+
+    def noted(*arguments: object, **options: object) -> Advice:
+        seen.append(real(*arguments, **options))  # type: ignore[arg-type]
+        return seen[-1]
+
+    monkeypatch.setattr(advice, "advise", noted)
+    monkeypatch.setattr(advice, "PROBED", (200, 250))
+    run = pres.fit(made(), EVENTS, batch_size="auto", tolerance=100.0, epochs=1)
+    assert run.config["batch_size"] == seen[0].batch_size >= 200 and set(seen[0].probed) == {200, 250}
+    assert run.config["step_size"] == 200
+    by_hand = pres.fit(made(), EVENTS, batch_size=seen[0].batch_size, step_size=200, epochs=1)
+    assert results(run) == results(by_hand)
+
+
+def test_what_cannot_be_probed_is_one_clear_line() -> None:
+    with pytest.raises(OptionError, match="700 training events are too few to probe"):
+        advise(EVENTS[:1_000], "jodie")
+    with pytest.raises(OptionError, match="tolerance=-1"):
+        advise(EVENTS, "jodie", tolerance=-1)
+    own = made()
+    own.options = None
+    with pytest.raises(OptionError, match="it is of your own"):
+        pres.fit(own, EVENTS, batch_size="auto")
