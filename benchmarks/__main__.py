@@ -5,7 +5,18 @@ import sys
 
 import torch
 
-from benchmarks import cost, evaluating, loading, peers, sampling, scale, scaling, smoothing, synthetic
+from benchmarks import (
+    batches,
+    cost,
+    evaluating,
+    loading,
+    peers,
+    sampling,
+    scale,
+    scaling,
+    smoothing,
+    synthetic,
+)
 
 BENCHMARKS = {
     "sampling": sampling.run,
@@ -15,6 +26,7 @@ BENCHMARKS = {
     "smoothing": smoothing.run,
     "peers": peers.run,
     "evaluating": evaluating.run,
+    "batches": batches.run,
     "scale": scale.run,
     "cost": cost.run,
 }
