@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pres import __version__
-from pres.cli import classify, data, evaluate, predict, store, theory, theory_memory, train
+from pres.cli import batches, classify, data, evaluate, predict, store, theory, theory_memory, train
 from pres.cli.console import plain, stderr
 from pres.errors import PresError
 
@@ -23,6 +23,9 @@ app.command(epilog="Example: pres diagnose clicks.csv --src user --dst item --ti
     data.diagnose
 )
 app.command(epilog="Example: pres train wikipedia --model tgn --batch-size 200 --out runs/a")(train.train)
+app.command(epilog="Example: pres batches clicks.csv --src user --dst item --time ts --png batches.png")(
+    batches.batches
+)
 app.command(epilog="Example: pres evaluate runs/a --strategy historical --negatives 20")(evaluate.evaluate)
 app.command(epilog="Example: pres predict runs/a pairs.csv --src user --dst item")(predict.predict)
 app.command(epilog="Example: pres classify runs/a --epochs 20 --json")(classify.classify)

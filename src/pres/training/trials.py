@@ -1,0 +1,115 @@
+"""What larger batches do to one's own stream: standard training, a larger batch, and one with the preset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from pres.errors import OptionError
+from pres.events import EventStream
+from pres.models.build import build_model
+from pres.training.fit import fit
+from pres.training.run import Run
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One way to train, and its run."""
+
+    name: str
+    run: Run
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what matters of it as plain values."""
+        config = self.run.config
+        return {
+            "way": self.name,
+            "batch_size": config["batch_size"],
+            "step_size": config["step_size"] or config["batch_size"],
+            "val_ap": self.run.val.ap,
+            "test_ap": self.run.test.ap,
+            "events_per_second": self.run.events_per_second,
+        }
+
+
+def try_batches(
+    events: EventStream,
+    model: str = "jodie",
+    *,
+    batch_size: int = 200,
+    factor: int = 16,
+    on_trial: Callable[[str], None] = lambda name: None,
+    model_options: dict[str, Any] | None = None,
+    **options: Any,
+) -> list[Trial]:
+    """Return standard training at ``batch_size``, at ``factor`` times that, and there with the preset.
+
+    Args:
+        events: The whole stream.
+        model: A model's name.
+        batch_size: Of the standard.
+        factor: How many times as large the larger batches are.
+        on_trial: Called before each training with its name.
+        model_options: Arguments of the model.
+        **options: Further fields of `FitConfig`, of all three.
+    """
+    if factor < 2:
+        raise OptionError(f"factor={factor}: a larger batch is at least twice as large.")
+    ways: dict[str, dict[str, Any]] = {
+        "standard": {"batch_size": batch_size},
+        f"standard, {factor}x": {"batch_size": factor * batch_size},
+        f"preset, {factor}x": {"batch_size": factor * batch_size, "preset": "large"},
+    }
+    found = []
+    for name, settings in ways.items():
+        on_trial(name)
+        made = build_model(model, events, model_options, options.get("seed", 0))
+        found.append(Trial(name, fit(made, events, **options | settings)))
+    return found
+
+
+def as_table(trials: list[Trial]) -> Table:
+    """Return the trials as a table for a terminal."""
+    table = Table(title="What larger batches do", title_justify="left", box=None)
+    columns = ("way", "batch", "step", "validation AP", "test AP", "difference", "events/s")
+    for name in columns:
+        table.add_column(name, justify="left" if name == "way" else "right")
+    base = trials[0].run
+    for trial in trials:
+        shown, test = trial.to_dict(), trial.run.test.ap
+        table.add_row(
+            trial.name,
+            f"{shown['batch_size']:,}",
+            f"{shown['step_size']:,}",
+            f"{trial.run.val.ap:.4f}",
+            f"{test:.4f}",
+            "" if trial is trials[0] else f"{100 * (test - base.test.ap):+.2f} points",
+            f"{trial.run.events_per_second:,.0f}",
+        )
+    return table
+
+
+def save_figure(trials: list[Trial], path: Path) -> Path:
+    """Draw validation AP against the seconds of training as one picture at ``path``, and return it."""
+    from matplotlib.axes import Axes
+
+    from pres.theory.figures.frame import FIRST, SECOND, THIRD, save_panels
+
+    def draw(panel: Axes) -> None:
+        for trial, colour in zip(trials, (FIRST, SECOND, THIRD), strict=False):
+            spent, seconds = 0.0, []
+            for epoch in trial.run.history:
+                spent += epoch.seconds
+                seconds.append(spent)
+            aps = [epoch.val.ap for epoch in trial.run.history]
+            panel.plot(seconds, aps, marker="o", color=colour, label=trial.name)
+        panel.set_xlabel("seconds of training")
+        panel.set_ylabel("validation AP, after each epoch")
+        panel.legend(frameon=False)
+
+    run = trials[0].run
+    return save_panels(path, f"{run.model} on {run.dataset}: what larger batches do", draw)
