@@ -13,6 +13,7 @@ from pres.cli import (
     data,
     evaluate,
     predict,
+    report,
     reproduce,
     store,
     theory,
@@ -41,6 +42,7 @@ app.command(epilog="Example: pres store clicks.parquet --src user --dst item --t
     store.store
 )
 app.command(epilog="Example: pres reproduce table1 --quick")(reproduce.reproduce)
+app.command(epilog="Example: pres report runs/reproduce-quick")(report.report)
 app.add_typer(theory.app, name="theory")
 theory.app.command(epilog="Example: pres theory coherence mooc --model jodie --batch-size 800 --samples 500")(
     theory_memory.coherence

@@ -47,6 +47,7 @@ def reproduce(
 
     from pres.experiments import SIZES, LocalProcesses, find
     from pres.experiments import reproduce as run_experiments
+    from pres.experiments.report import write_report
 
     if quick and full:
         raise OptionError("--quick and --full are two sizes: give one.")
@@ -85,10 +86,12 @@ def reproduce(
             raise typer.Exit(130) from None
         finally:
             signal.signal(signal.SIGTERM, before)
+    report = write_report(root)
     if as_json:
         print_json(
             {
                 "out": str(root),
+                "report": str(report),
                 "size": size.name,
                 "jobs": found.jobs,
                 "done_before": found.repeated,
@@ -99,7 +102,8 @@ def reproduce(
     else:
         for one in found.evidence:
             show_evidence(one, root)
-    say(f"results: {root}  (a report of them: pres report {shlex.quote(str(root))})")
+    say(f"results: {root}")
+    say(f"report: {report}")
     if found.failures:
         first = next(iter(found.failures.items()))
         raise JobsFailedError(
@@ -115,17 +119,13 @@ def show_evidence(found: Evidence, root: Path) -> None:
     stdout.print(f"\n[bold]{plain(found.name)}: {plain(found.title)}[/] ({plain(found.where)})")
     stdout.print(plain(found.protocol), highlight=False, soft_wrap=True, style="dim")
     table = Table(box=None)
-    right = [
-        any(not isinstance(cell, str) for cell in column) for column in zip(*found.table.rows, strict=True)
-    ]
-    for heading, numeric in zip(
-        found.table.headings, right or [False] * len(found.table.headings), strict=True
-    ):
+    for heading, numeric in zip(found.table.headings, found.table.numeric(), strict=True):
         table.add_column(heading.title, justify="right" if numeric else "left", overflow="fold")
     for row in found.table.shown():
         table.add_row(*map(plain, row))
     if found.table.rows:
-        stdout.print(table, highlight=False)
+        width = None if stdout.is_terminal else max(stdout.width, 200)
+        stdout.print(table, highlight=False, width=width, crop=False)
     stdout.print(f"The paper: {plain(found.says)}", highlight=False, soft_wrap=True)
     for line in found.findings:
         stdout.print(f"Here: {plain(line)}", highlight=False, soft_wrap=True)

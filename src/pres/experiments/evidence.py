@@ -159,7 +159,9 @@ def _pictures(
     found = {}
     for point, folder in folders:
         if folder.finished and (folder.path / PICTURE).exists():
-            words = [experiment.name, *(str(value).replace(" ", "-") for value in point.factors.values())]
+            words = [experiment.name, folder.job.kind]
+            words += [point.factors[name] for name in ("model", "dataset") if name in point.factors]
+            words += [f"beta-{folder.job.settings['beta']:g}"] if "beta" in folder.job.settings else []
             found["-".join(words) + ".png"] = (folder.path / PICTURE).read_bytes()
     return found
 

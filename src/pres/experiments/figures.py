@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from pres.experiments import paper
 from pres.experiments.columns import WAY_NAMES
@@ -28,6 +28,7 @@ _NAMES: dict[str, Callable[[Any], str]] = {
     "model": str.upper,
     "way": WAY_NAMES.__getitem__,
     "beta": "β {:g}".format,
+    "reading": {"one number": "step = b", "two numbers": "fixed step"}.__getitem__,
 }
 
 
@@ -80,9 +81,9 @@ class Curves:
                     if len(curves) > 1:
                         error = curves.std(axis=0, ddof=1)
                         panel.fill_between(x, mean - error, mean + error, color=style["color"], alpha=0.12)
-            panel.set(xlabel="iteration (steps of the weights)", xscale="log")
+            panel.set(xlabel="iteration (steps of the weights)")
+            panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-            panel.xaxis.set_minor_formatter(NullFormatter())
 
         return _panels(groups, self.panels, draw, "validation AP (%)")
 
@@ -104,12 +105,12 @@ def trade_off(groups: Groups) -> Figure | None:
             known = [(s, a) for s, a in found if s is not None and a is not None]
             if known:
                 drawn = True
-                label = f"ours, {model.upper()}, {reading}"
+                label = f"ours, {model.upper()}, {_named('reading', reading)}"
                 panel.scatter(*zip(*known, strict=True), color=_COLOURS[i], marker=marker, label=label)
     panel.invert_yaxis()
     panel.axhline(0, color="#9aa3ad", linewidth=0.8)
     panel.set(xlabel="speed-up (times)", ylabel="AP lost (points; less is higher)")
-    panel.legend(frameon=False, fontsize=8)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
     return figure if drawn else None
 
 
@@ -123,7 +124,7 @@ def rendered(figure: Figure, kind: str) -> bytes:
 
 
 def _single() -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(7, 4.6), layout="constrained")
+    figure = Figure(figsize=(8.5, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
     panel = figure.add_subplot()
     _plain(panel)

@@ -79,15 +79,19 @@ class Table:
         """Return, for every cell, what it is sorted by."""
         return [[_key(cell) for cell in row] for row in self.rows]
 
+    def numeric(self) -> list[bool]:
+        """Return which columns stand on the right: those of numbers, whether or not all are known."""
+        columns = list(zip(*self.rows, strict=True)) or [() for _ in self.headings]
+        return [
+            any(cell is not None for cell in column) and all(not isinstance(cell, str) for cell in column)
+            for column in columns
+        ]
+
     def markdown(self) -> str:
         """Return the table as Markdown; numbers stand on the right."""
-        numeric = [
-            bool(column) and all(not isinstance(cell, str) for cell in column)
-            for column in (zip(*self.rows, strict=True) if self.rows else [[] for _ in self.headings])
-        ]
         lines = [
             "| " + " | ".join(heading.title for heading in self.headings) + " |",
-            "|" + "|".join("---:" if right else "---" for right in numeric) + "|",
+            "|" + "|".join("---:" if right else "---" for right in self.numeric()) + "|",
         ]
         lines += ["| " + " | ".join(row) + " |" for row in self.shown()]
         return "\n".join(lines)
