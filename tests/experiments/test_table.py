@@ -30,7 +30,7 @@ def test_cells_are_shown_with_their_spread_and_sign() -> None:
 def test_markdown_has_numbers_on_the_right() -> None:
     lines = TABLE.markdown().splitlines()
     assert lines[0] == "| model | AP | ours − paper | s |"
-    assert lines[1] == "|---|---:|---:|---:|"
+    assert lines[1] == "|---|---:|---:|---|"
     assert lines[2] == "| TGN | 97.13 ± 0.31 | −0.2 | 1.5 |"
     assert Table(TABLE.headings, ()).markdown().count("\n") == 1
 

@@ -114,6 +114,7 @@ def reproduce(
 
 def show_evidence(found: Evidence, root: Path) -> None:
     """Print a table, what it comes to, and what is not in it."""
+    from rich.console import Console
     from rich.table import Table
 
     stdout.print(f"\n[bold]{plain(found.name)}: {plain(found.title)}[/] ({plain(found.where)})")
@@ -124,8 +125,9 @@ def show_evidence(found: Evidence, root: Path) -> None:
     for row in found.table.shown():
         table.add_row(*map(plain, row))
     if found.table.rows:
-        width = None if stdout.is_terminal else max(stdout.width, 200)
-        stdout.print(table, highlight=False, width=width, crop=False)
+        # A file has no width: there a row is a line.
+        console = stdout if stdout.is_terminal else Console(width=400)
+        console.print(table, highlight=False)
     stdout.print(f"The paper: {plain(found.says)}", highlight=False, soft_wrap=True)
     for line in found.findings:
         stdout.print(f"Here: {plain(line)}", highlight=False, soft_wrap=True)

@@ -157,9 +157,8 @@ def _panels(
             handles, labels = panel.get_legend_handles_labels()
             seen |= dict(zip(labels, handles, strict=True))
         values[0].set_ylabel(y_title)
-    figure.legend(
-        seen.values(), seen.keys(), loc="outside lower center", ncols=min(4, len(seen)), frameon=False
-    )
+    place: dict[str, Any] = {"loc": "outside lower center", "ncols": int(size[0] // 2.2), "fontsize": 9}
+    figure.legend(seen.values(), seen.keys(), frameon=False, **place)
     return figure
 
 

@@ -83,7 +83,8 @@ class Table:
         """Return which columns stand on the right: those of numbers, whether or not all are known."""
         columns = list(zip(*self.rows, strict=True)) or [() for _ in self.headings]
         return [
-            any(cell is not None for cell in column) and all(not isinstance(cell, str) for cell in column)
+            any(cell is not None for cell in column)
+            and not any(isinstance(cell, str | bool) for cell in column)
             for column in columns
         ]
 
