@@ -81,6 +81,7 @@ def test_states_are_kept_only_where_a_later_experiment_needs_them(tmp_path: Path
     found = reproduced([classifying()], tmp_path, later, size=LABELLED)
     assert not found.failures and {name.split("-")[0] for name in later.done} == {"classify"}
     assert len(found.evidence[0].table.rows) == 3
+    assert list(tmp_path.glob("jobs/train-*/run")) == []  # now nobody does
 
 
 def test_where_a_needed_job_fails_the_next_is_not_tried(tmp_path: Path) -> None:

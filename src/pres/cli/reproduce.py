@@ -117,7 +117,8 @@ def show_evidence(found: Evidence, root: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    stdout.print(f"\n[bold]{plain(found.name)}: {plain(found.title)}[/] ({plain(found.where)})")
+    title = f"\n[bold]{plain(found.name)}: {plain(found.title)}[/] ({plain(found.where)})"
+    stdout.print(title, highlight=False, soft_wrap=True)
     stdout.print(plain(found.protocol), highlight=False, soft_wrap=True, style="dim")
     table = Table(box=None)
     for heading, numeric in zip(found.table.headings, found.table.numeric(), strict=True):

@@ -89,6 +89,30 @@ def of_ways(groups: Groups) -> list[str]:
     return lines
 
 
+def of_efficiency(groups: Groups) -> list[str]:
+    """Return how far training with PRES is ahead on validation after its first epoch, and at its best."""
+    lines = []
+    for reading in groups.distinct("reading"):
+        ahead: list[tuple[float, float]] = []
+        for group in groups.where(reading=reading, way="PRES"):
+            same = {name: group[name] for name in ("dataset", "model", "batch_size")}
+            off = groups.one(**same, reading=reading, way="off")
+            if off is not None:
+                first = _first(group) - _first(off)
+                ahead.append((first, 100 * ((group.mean("val_ap") or 0) - (off.mean("val_ap") or 0))))
+        if ahead:
+            first, best = (fmean(values) for values in zip(*ahead, strict=True))
+            lines.append(
+                f"{_reading(reading, groups)}: with PRES validation AP is {_signed(first)} points ahead "
+                f"after epoch 1, and {_signed(best)} at its best, on average over {len(ahead)} models."
+            )
+    return lines
+
+
+def _first(group: Group) -> float:
+    return 100 * fmean(curve[0] for curve in group.values["val_ap_of_epoch"])
+
+
 def of_betas(groups: Groups) -> list[str]:
     """Return which β is best on validation, for each reading."""
     lines = []

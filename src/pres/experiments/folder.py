@@ -50,7 +50,11 @@ class JobFolder:
 
     def forget_run(self) -> None:
         """Remove the run with its states; the result stays."""
-        shutil.rmtree(self.run, ignore_errors=True)
+        forgotten = self.path / "forgotten"
+        shutil.rmtree(forgotten, ignore_errors=True)
+        if self.run.exists():
+            self.run.replace(forgotten)  # in one step, so that no half of it is ever taken for a run
+        shutil.rmtree(forgotten, ignore_errors=True)
 
 
 def write_json(path: Path, value: Any) -> Path:

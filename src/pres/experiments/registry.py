@@ -131,7 +131,7 @@ _EXPERIMENTS = (
             *("ap", "table_ap", "table_difference"),
         ),
         draw=Curves(),
-        findings=findings.of_ways,
+        findings=findings.of_efficiency,
         note=f"{_UNPRINTED} AP is that on validation after every epoch.",
     ),
     Experiment(

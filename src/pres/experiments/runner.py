@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -51,7 +52,7 @@ def ask(
         raise OptionError(f"seeds={seeds}: repeat at least once.")
     wanted = datasets or [name for experiment in experiments for name in experiment.datasets]
     copies, missing = look(wanted)
-    named = None if not datasets else tuple(dict.fromkeys([*(name.casefold() for name in datasets)]))
+    named = None if not datasets else tuple(dict.fromkeys(name.casefold() for name in datasets))
     return Request(size, seeds or size.seeds, copies, named), missing
 
 
@@ -94,7 +95,7 @@ def reproduce(
                 f"another 'pres reproduce' is at work in {root}. Wait for it, or choose another folder."
             ) from None
     try:
-        failures, before = _do(jobs, _needed_states(request), root, executor, on_progress)
+        failures, before = _do(jobs, partial(_needed_states, request, root), root, executor, on_progress)
         evidence = tuple(
             collect(one, request, root, missing, failures, command(one.name)) for one in experiments
         )
@@ -110,15 +111,16 @@ def _jobs(experiments: Iterable[Experiment], request: Request) -> dict[str, Job]
     return {job.name: job for job in (*needed, *asked)}
 
 
-def _needed_states(request: Request) -> set[str]:
-    """Return the training jobs whose state some experiment of this size needs, asked for now or later."""
+def _needed_states(request: Request, root: Path) -> set[str]:
+    """Return the training jobs whose state some experiment of this size still needs, now or later."""
     points = [point for experiment in EXPERIMENTS.values() for point in experiment.points(request)]
-    return {point.job.needs.name for point in points if point.job.needs is not None}
+    open_jobs = [point.job for point in points if not JobFolder(root, point.job).finished]
+    return {job.needs.name for job in open_jobs if job.needs is not None}
 
 
 def _do(
     jobs: dict[str, Job],
-    needed_states: set[str],
+    needed_states: Callable[[], set[str]],
     root: Path,
     executor: Executor,
     on_progress: Callable[[Progress], None] | None,
@@ -136,13 +138,14 @@ def _do(
             waves[job.needs is not None].append(job)
     before = finished = len(jobs) - sum(map(len, waves))
     failures: dict[str, str] = {}
+    needed = needed_states()
 
     def ended(job: Job, error: str | None) -> None:
         nonlocal finished
         finished += 1
         if error is not None:
             failures[job.name] = error
-        elif job.kind == "train" and job.name not in needed_states:
+        elif job.kind == "train" and job.name not in needed:
             JobFolder(root, job).forget_run()
         if on_progress is not None:
             on_progress(Progress(job, error, finished, len(jobs)))
@@ -156,4 +159,8 @@ def _do(
                 possible.append(job)
         for outcome in executor.run(possible, root):
             ended(outcome.job, outcome.error)
+    needed = needed_states() | failures.keys()
+    for job in jobs.values():
+        if job.kind == "train" and job.name not in needed:
+            JobFolder(root, job).forget_run()
     return failures, before
