@@ -4,13 +4,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint bench numbers docs clean
 
 help:
 	@echo "make demo    set up, diagnose the embedded stream (demo/diagnosis.png), train TGN on it (demo/run), evaluate it"
 	@echo "make test    set up, then lint, type-check and run all tests"
 	@echo "make lint    ruff and mypy --strict"
 	@echo "make bench   speed and scaling, as tables of ratios (a few minutes, wants a quiet machine)"
+	@echo "make numbers make the generated numbers of README and docs anew from docs/results"
 	@echo "make docs    build the documentation into site/"
 	@echo "make clean   remove .venv and everything built"
 
@@ -30,6 +31,9 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
+
+numbers: $(VENV)/.base
+	$(BIN)/python -m pres.experiments.generated docs/results/quick README.md docs/*.md
 
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pres import datasets, models, nn, sampling, smoothing, theory, training
+    from pres import datasets, experiments, models, nn, sampling, smoothing, theory, training
     from pres.datasets import load
     from pres.diagnosis import diagnose
     from pres.errors import Notice, PresError
@@ -35,6 +35,7 @@ __all__ = [
     "datasets",
     "diagnose",
     "evaluate",
+    "experiments",
     "fit",
     "load",
     "load_run",

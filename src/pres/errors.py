@@ -59,6 +59,14 @@ class UnknownDatasetError(PresError):
     """No dataset has this name."""
 
 
+class UnknownExperimentError(PresError):
+    """No table or figure has this name."""
+
+
+class JobsFailedError(PresError):
+    """Some jobs of an experiment have no result; the others are kept and shown."""
+
+
 class DatasetUnavailableError(PresError):
     """The dataset is known, but is neither on this machine nor to be downloaded."""
 

@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 from pres import __version__
-from pres.cli import batches, classify, data, evaluate, predict, store, theory, theory_memory, train
+from pres.cli import (
+    batches,
+    classify,
+    data,
+    evaluate,
+    predict,
+    report,
+    reproduce,
+    store,
+    theory,
+    theory_memory,
+    train,
+)
 from pres.cli.console import plain, stderr
 from pres.errors import PresError
 
@@ -33,6 +45,8 @@ app.command(epilog="Example: pres datasets --json")(data.datasets)
 app.command(epilog="Example: pres store clicks.parquet --src user --dst item --time ts --out clicks")(
     store.store
 )
+app.command(epilog="Example: pres reproduce table1 --quick")(reproduce.reproduce)
+app.command(epilog="Example: pres report runs/reproduce-quick")(report.report)
 app.add_typer(theory.app, name="theory")
 theory.app.command(epilog="Example: pres theory coherence mooc --model jodie --batch-size 800 --samples 500")(
     theory_memory.coherence

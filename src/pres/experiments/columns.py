@@ -1,0 +1,158 @@
+"""The columns that tables are declared by: what each is called, and how a cell of it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pres.experiments import paper
+from pres.experiments.compared import speed_up
+from pres.experiments.groups import Group, Groups
+from pres.experiments.table import Cell, Heading, Spread, Table
+
+WAY_NAMES = {"off": "without", "S": "PRES-S (objective)", "V": "PRES-V (filter)", "PRES": "PRES"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading, and where its cells come from."""
+
+    heading: Heading
+    cell: Callable[[Group, Groups], Cell]
+
+
+def columns(*names: str) -> Callable[[Groups], Table]:
+    """Return what makes a table of these columns; places that look alike in it are one row."""
+    chosen = [COLUMNS[name] for name in names]
+
+    def table(groups: Groups) -> Table:
+        rows = [tuple(column.cell(group, groups) for column in chosen) for group in groups]
+        return Table(tuple(column.heading for column in chosen), tuple(dict.fromkeys(rows)))
+
+    return table
+
+
+def _printed(group: Group, groups: Groups) -> paper.Trained | None:
+    """Return the cell of Table 1 that a row of ours stands beside: PRES is printed at the larger batch."""
+    way, pair = group["way"], groups.size.pair
+    if way == "off" and group["batch_size"] == pair[1] and groups.one(way="off", batch_size=pair[0]):
+        return None  # the paper does not print what the larger batch does without PRES
+    return paper.trained(group["dataset"], group["model"], way or "off")
+
+
+def _paper_ap(group: Group, groups: Groups) -> float | None:
+    printed = _printed(group, groups)
+    return None if printed is None else printed.ap.mean
+
+
+def _table_ap(group: Group, _: Groups) -> float | None:
+    """Return what Table 1 has, whatever the batch size: a figure's own values are not printed."""
+    printed = paper.trained(group["dataset"], group["model"], group["way"] or "PRES")
+    return None if printed is None else printed.ap.mean
+
+
+def _less(ours: float | None, printed: float | None) -> float | None:
+    return None if ours is None or printed is None else ours - printed
+
+
+def _paper_auc(group: Group, _: Groups) -> float | None:
+    printed = paper.classified(group["dataset"], group["model"], group["way"])
+    return None if printed is None else printed.mean
+
+
+def _count(place: int) -> Callable[[Group, Groups], Cell]:
+    def cell(group: Group, _: Groups) -> Cell:
+        printed = paper.DATASETS.get(group["dataset"])
+        return None if printed is None else printed[place]
+
+    return cell
+
+
+def _count_less(name: str, place: int) -> Callable[[Group, Groups], Cell]:
+    def cell(group: Group, _: Groups) -> Cell:
+        printed = paper.DATASETS.get(group["dataset"])
+        return None if printed is None else int(group.only(name)) - printed[place]
+
+    return cell
+
+
+def _dataset(group: Group, _: Groups) -> str:
+    variant = group.only("variant")
+    return str(group["dataset"]) if variant is None else f"{group['dataset']} ({variant})"
+
+
+def _first(group: Group) -> Cell:
+    return Spread.of([100 * curve[0] for curve in group.values["val_ap_of_epoch"]])
+
+
+def _with(name: str, group: Group, groups: Groups) -> float | None:
+    printed = _printed(group, groups)
+    return None if printed is None else float(getattr(printed, name))
+
+
+def _column(
+    name: str,
+    title: str,
+    cell: Callable[[Group, Groups], Cell],
+    digits: int = 1,
+    signed: bool = False,
+    repeatable: bool = True,
+) -> Column:
+    return Column(Heading(name, title, digits, signed, repeatable), cell)
+
+
+_ALL = (
+    _column("dataset", "dataset", _dataset),
+    _column("model", "model", lambda g, _: g["model"].upper()),
+    _column("way", "PRES", lambda g, _: WAY_NAMES[g["way"]]),
+    _column("batch_size", "b", lambda g, _: g["batch_size"]),
+    _column("step_size", "step", lambda g, _: g["step_size"]),
+    _column("epochs", "epochs", lambda g, _: g["epochs"]),
+    _column("beta", "β", lambda g, _: float(g["beta"]), digits=2),
+    _column("ap", "AP (%)", lambda g, _: g.spread("ap", 100)),
+    _column("paper_ap", "paper (%)", _paper_ap),
+    _column("ap_difference", "ours − paper", lambda g, a: _less(g.mean("ap", 100), _paper_ap(g, a)), 1, True),
+    _column("table_ap", "Table 1 (%)", _table_ap),
+    _column(
+        "table_difference", "ours − Table 1", lambda g, a: _less(g.mean("ap", 100), _table_ap(g, a)), 1, True
+    ),
+    _column("val_ap", "validation AP (%)", lambda g, _: g.spread("val_ap", 100)),
+    _column("first_ap", "after epoch 1 (%)", lambda g, _: _first(g)),
+    _column("best_epoch", "best epoch", lambda g, _: g.spread("best_epoch"), digits=0),
+    _column("gain", "γ", lambda g, _: g.spread("gain"), digits=2),
+    _column("movement", "movement", lambda g, _: g.spread("movement"), digits=2),
+    _column("seconds", "s / epoch", lambda g, _: g.spread("seconds"), repeatable=False),
+    _column("speed_up", "speed-up", speed_up, digits=2, repeatable=False),
+    _column("paper_seconds", "paper's s", lambda g, a: _with("seconds", g, a), digits=0),
+    _column("paper_speed_up", "paper's speed-up", lambda g, a: _with("speed_up", g, a)),
+    _column(
+        "speed_difference",
+        "ours − paper",
+        lambda g, a: _less(speed_up(g, a), _with("speed_up", g, a)),
+        1,
+        True,
+        False,
+    ),
+    _column("label_auc", "ROC-AUC (%)", lambda g, _: g.spread("label_auc", 100)),
+    _column("positives", "positives in test", lambda g, _: g.only("positives")),
+    _column("paper_auc", "paper (%)", _paper_auc),
+    _column(
+        "auc_difference",
+        "ours − paper",
+        lambda g, a: _less(g.mean("label_auc", 100), _paper_auc(g, a)),
+        1,
+        True,
+    ),
+    _column("peak", "peak (MiB)", lambda g, _: g.spread("peak"), digits=0, repeatable=False),
+    _column("nodes", "vertices", lambda g, _: g.only("nodes")),
+    _column("events", "edges", lambda g, _: g.only("events")),
+    _column("edge_features", "edge features", lambda g, _: g.only("edge_features")),
+    _column("label_positives", "positive labels", lambda g, _: g.only("positives")),
+    _column("paper_nodes", "paper", _count(0)),
+    _column("paper_events", "paper", _count(1)),
+    _column("paper_features", "paper", _count(2)),
+    _column("nodes_difference", "ours − paper", _count_less("nodes", 0), signed=True),
+    _column("events_difference", "ours − paper", _count_less("events", 1), signed=True),
+    _column("features_difference", "ours − paper", _count_less("edge_features", 2), signed=True),
+)
+COLUMNS = {column.heading.name: column for column in _ALL}

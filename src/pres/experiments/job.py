@@ -1,0 +1,64 @@
+"""A job: one measurement as plain values, named by what it measures."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+Kind = Literal[
+    "dataset", "train", "classify", "memory", "state-space", "variance", "convergence", "coherence"
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What to measure, described so that any machine that has the data can do it.
+
+    Two jobs of the same settings are the same job, whoever asks for them.
+    """
+
+    kind: Kind
+    settings: dict[str, Any]  # plain values; all that the result depends on
+
+    @cached_property
+    def key(self) -> str:
+        """A short name for exactly these settings."""
+        text = json.dumps([self.kind, self.settings], sort_keys=True, ensure_ascii=False)
+        return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """The name of the job's folder: a few words for people, and the key."""
+        of = self.settings.get("train", self.settings)
+        words = [str(of[word]) for word in ("model", "source") if word in of]
+        return "-".join([self.kind, *words, self.key])
+
+    @property
+    def needs(self) -> Job | None:
+        """The job that has to be done before this one."""
+        return Job("train", self.settings["train"]) if self.kind == "classify" else None
+
+    @property
+    def title(self) -> str:
+        """What is measured, for people."""
+        of = self.settings.get("train", self.settings)
+        words: list[str] = [self.kind]
+        words += [of["model"].upper()] if "model" in of else []
+        words += [f"on {of['source']}"] if "source" in of else []
+        words += [f"b {of['batch_size']:,}"] if "batch_size" in of else []
+        words += [f"step {of['step_size']:,}"] if of.get("step_size") else []
+        words += ["with PRES"] if of.get("smoothing") else []
+        words += [f"seed {of['seed']}"] if "seed" in of else []
+        return " ".join(words)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the job as plain values."""
+        return {"kind": self.kind, "settings": self.settings}
+
+    @classmethod
+    def of(cls, saved: dict[str, Any]) -> Job:
+        """Return the job of which `to_dict` made ``saved``."""
+        return cls(saved["kind"], saved["settings"])

@@ -1,0 +1,130 @@
+"""A table of results: cells that know their spread, shown as text, Markdown or plain values."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A mean over seeds; one seed has no standard deviation."""
+
+    mean: float
+    std: float | None
+    count: int
+
+    @classmethod
+    def of(cls, values: Sequence[float | None]) -> Spread | None:
+        """Return the spread of those values that are known, or None."""
+        known = [float(value) for value in values if value is not None]
+        if not known:
+            return None
+        std = statistics.stdev(known) if len(known) > 1 else None
+        return cls(statistics.fmean(known), std, len(known))
+
+
+Cell = str | int | float | bool | Spread | None
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What a column holds."""
+
+    name: str
+    title: str
+    digits: int = 1  # after the point, of numbers that are not whole
+    signed: bool = False  # whether a plus is shown: differences
+    repeatable: bool = True  # False of times and of memory, which no two runs have alike
+
+    def shown(self, cell: Cell) -> str:
+        """Return a cell as people read it."""
+        if cell is None:
+            return "–"
+        if isinstance(cell, Spread):
+            spread = "" if cell.std is None else f" ± {cell.std:.{self.digits}f}"
+            return f"{self._number(cell.mean)}{spread}"
+        if isinstance(cell, bool):
+            return "yes" if cell else "no"
+        if isinstance(cell, int):
+            return f"{cell:{'+' if self.signed else ''},}".replace("-", "−")
+        return self._number(cell) if isinstance(cell, float) else cell
+
+    def _number(self, value: float) -> str:
+        if not math.isfinite(value):
+            return str(value)
+        text = f"{value:{'+' if self.signed else ''},.{self.digits}f}"
+        return text.replace("-", "−")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under headings."""
+
+    headings: tuple[Heading, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    def shown(self) -> list[list[str]]:
+        """Return every cell as people read it."""
+        return [
+            [heading.shown(cell) for heading, cell in zip(self.headings, row, strict=True)]
+            for row in self.rows
+        ]
+
+    def sort_keys(self) -> list[list[float | str]]:
+        """Return, for every cell, what it is sorted by."""
+        return [[_key(cell) for cell in row] for row in self.rows]
+
+    def numeric(self) -> list[bool]:
+        """Return which columns stand on the right: those of numbers, whether or not all are known."""
+        columns = list(zip(*self.rows, strict=True)) or [() for _ in self.headings]
+        return [
+            any(cell is not None for cell in column)
+            and not any(isinstance(cell, str | bool) for cell in column)
+            for column in columns
+        ]
+
+    def markdown(self) -> str:
+        """Return the table as Markdown; numbers stand on the right."""
+        lines = [
+            "| " + " | ".join(heading.title for heading in self.headings) + " |",
+            "|" + "|".join("---:" if right else "---" for right in self.numeric()) + "|",
+        ]
+        lines += ["| " + " | ".join(row) + " |" for row in self.shown()]
+        return "\n".join(lines)
+
+    def repeatable(self) -> Table:
+        """Return the table without the columns that no two runs have alike."""
+        kept = [i for i, heading in enumerate(self.headings) if heading.repeatable]
+        return Table(
+            tuple(self.headings[i] for i in kept), tuple(tuple(row[i] for i in kept) for row in self.rows)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as plain values."""
+        return {
+            "headings": [dataclasses.asdict(heading) for heading in self.headings],
+            "rows": [
+                [dataclasses.asdict(cell) if isinstance(cell, Spread) else cell for cell in row]
+                for row in self.rows
+            ],
+        }
+
+    @classmethod
+    def of(cls, saved: dict[str, Any]) -> Table:
+        """Return the table of which `to_dict` made ``saved``."""
+        headings = tuple(Heading(**heading) for heading in saved["headings"])
+        rows = tuple(
+            tuple(Spread(**cell) if isinstance(cell, dict) else cell for cell in row) for row in saved["rows"]
+        )
+        return cls(headings, rows)
+
+
+def _key(cell: Cell) -> float | str:
+    if cell is None:
+        return ""
+    return cell.mean if isinstance(cell, Spread) else cell

@@ -1,0 +1,89 @@
+"""`pres reproduce` and `pres report` as a user meets them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pres.cli.report import report
+from pres.cli.reproduce import reproduce
+from pres.errors import (
+    JobsFailedError,
+    OptionError,
+    StorageError,
+    UnknownDatasetError,
+    UnknownExperimentError,
+)
+from pres.experiments import SIZES
+from tests.cli.process import run as pres_command
+from tests.experiments.small import TINY
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    monkeypatch.setitem(SIZES, "quick", TINY)
+    for name in ("PRES_DATA", "PRES_CACHE"):
+        monkeypatch.setenv(name, str(tmp_path_factory.mktemp("empty")))
+
+
+def test_a_table_is_shown_and_reported_and_json_is_one_object(
+    tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: dict[str, Any] = {
+        "quick": True,
+        "datasets": ["synthetic,Reddit"],
+        "out": tmp_path / "a",
+        "jobs": 2,
+    }
+    reproduce("table-datasets", **given)
+    shown = capsys.readouterr()
+    assert "table-datasets: The datasets (Table 3 (appendix))" in shown.out
+    assert "synthetic" in shown.out and "50,000" in shown.out
+    assert "1 of 1" in shown.err and (tmp_path / "a" / "report.html").exists()
+    reproduce("table-datasets", **given, as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert found["jobs"] == found["done_before"] == 1 and found["failed"] == {}
+    (only,) = found["experiments"]
+    assert only["name"] == "table-datasets" and only["table"]["rows"][0][0] == "synthetic"
+    assert only["command"] == "pres reproduce table-datasets --tiny --datasets synthetic,Reddit"
+    report(tmp_path / "a", out=tmp_path / "b.html", as_json=True)
+    assert json.loads(capsys.readouterr().out)["report"] == str(tmp_path / "b.html")
+
+
+def test_jobs_that_fail_are_listed_and_the_command_says_so(
+    tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pres.experiments.registry.MODELS", ("jodie",))
+    with pytest.raises(JobsFailedError, match=r"3 of 6 jobs failed.*ROC-AUC is undefined"):
+        reproduce("table2", quick=True, datasets=["synthetic"], out=tmp_path, jobs=2)
+    assert "Failed: classify JODIE on synthetic" in capsys.readouterr().out
+
+
+def test_what_cannot_be_is_one_line_with_the_nearest_name(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="two sizes"):
+        reproduce("table1", quick=True, full=True)
+    with pytest.raises(OptionError, match="at least one at a time"):
+        reproduce("table1", jobs=0)
+    with pytest.raises(UnknownExperimentError, match="Did you mean 'table2'"):
+        reproduce("tabel2")
+    with pytest.raises(UnknownDatasetError, match="Did you mean 'mooc'"):
+        reproduce("table1", datasets=["moocs"], out=tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot write"):
+        reproduce("table-datasets", datasets=["synthetic"], out=tmp_path / "file" / "out")
+
+
+def test_a_process_says_it_in_one_line_too() -> None:
+    done = pres_command("reproduce", "fig-abblation")
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith(
+        "error: there is no experiment 'fig-abblation'. Did you mean 'fig-ablation'?"
+    )
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["reproduce", "report"])
+def test_help_has_an_example(command: str) -> None:
+    done = pres_command(command, "--help")
+    assert done.returncode == 0 and f"Example: pres {command}" in done.stdout

@@ -1,0 +1,91 @@
+"""Columns: differences, speed-ups and the paper's cells, by hand."""
+
+from typing import Any
+
+import pytest
+
+from pres.experiments import paper
+from pres.experiments.columns import COLUMNS, columns
+from pres.experiments.compared import baseline, lost, speed_up
+from pres.experiments.findings import of_batch_sizes, of_memory, of_small_batches, of_table_1, of_ways
+from pres.experiments.groups import Groups
+from pres.experiments.table import Spread
+from tests.experiments.small import TINY
+
+
+def row(way: str, b: int, ap: float, seconds: float, seed: int = 0, **more: Any) -> dict[str, Any]:
+    factors = {"dataset": "wikipedia", "model": "tgn", "way": way, "batch_size": b, "reading": "one number"}
+    measures = {"ap": ap, "seconds": seconds, "peak": 100 * seconds, "variant": "featureless"}
+    return {"factors": factors | {"seed": seed, "step_size": b} | more, "measures": measures}
+
+
+GROUPS = Groups(
+    TINY,
+    (
+        row("off", 50, 0.90, 8.0),
+        row("off", 50, 0.92, 10.0, seed=1),
+        row("PRES", 200, 0.88, 3.0),
+        row("PRES", 200, 0.90, 3.0, seed=1),
+        row("off", 200, 0.80, 2.0),
+    ),
+)
+
+
+def test_seeds_are_gathered() -> None:
+    off, pres, large = GROUPS.all
+    spread = off.spread("ap", 100)
+    assert spread is not None and spread.mean == pytest.approx(91)
+    assert spread.std == pytest.approx(2**0.5) and spread.count == 2
+    assert pres["way"] == "PRES" and large.mean("ap") == 0.80
+    assert GROUPS.one(way="S") is None and GROUPS.distinct("batch_size") == [50, 200]
+
+
+def test_speed_and_loss_are_against_the_smaller_batch_without_pres() -> None:
+    off, pres, large = GROUPS.all
+    assert baseline(pres, GROUPS) is off and baseline(off, GROUPS) is off
+    assert speed_up(pres, GROUPS) == 3.0 and speed_up(large, GROUPS) == 4.5 and speed_up(off, GROUPS) == 1.0
+    assert lost(pres, GROUPS) == pytest.approx(2.0) and lost(large, GROUPS) == pytest.approx(11.0)
+
+
+def test_the_papers_cell_stands_beside_ours() -> None:
+    names = (
+        "dataset",
+        "way",
+        "ap",
+        "paper_ap",
+        "ap_difference",
+        "paper_seconds",
+        "speed_up",
+        "paper_speed_up",
+    )
+    table = columns(*names)(GROUPS)
+    off, pres, large = table.rows
+    assert off[0] == "wikipedia (featureless)" and off[1] == "without"
+    assert off[3] == 97.8 and off[4] == pytest.approx(91 - 97.8) and off[5] == 87
+    assert pres[3] == 97.5 and pres[4] == pytest.approx(89 - 97.5)
+    assert pres[6] == 3.0 and pres[7] == 3.2
+    assert large[3] is None and large[4] is None  # not in the paper
+    assert isinstance(off[2], Spread)
+    assert not COLUMNS["speed_up"].heading.repeatable and COLUMNS["ap"].heading.repeatable
+
+
+def test_places_that_look_alike_are_one_row() -> None:
+    again = Groups(TINY, (*GROUPS.rows, row("off", 50, 0.90, 8.0, reading="two numbers")))
+    assert len(columns("dataset", "batch_size", "way")(again).rows) == 3
+
+
+def test_findings_are_made_from_the_numbers() -> None:
+    lines = of_table_1(GROUPS)
+    assert lines[0] == (
+        "Step = batch: b = 200 with PRES against b = 50 without changes AP by −2.0 points at a speed-up of "
+        "3.00, on average over 1 pair."
+    )
+    assert "−11.0 points at a speed-up of 4.50" in lines[1]
+    points = paper.trade_offs()
+    mean = sum(point[3] for point in points) / 15
+    assert f"AP −{mean:.1f} points" in lines[-1]
+    more = Groups(TINY, (*GROUPS.rows, row("PRES", 50, 0.93, 8.0)))
+    assert "changes by −11.0 points without and by −4.0 with PRES" in of_batch_sizes(more)[0]
+    assert "PRES +9.0" in of_ways(Groups(TINY, GROUPS.rows[2:]))[0]
+    assert "+100 MiB at b = 200" in of_memory(GROUPS)[0]
+    assert of_small_batches(GROUPS) == ["Best on wikipedia: TGN b = 50 (91.0 %)."]

@@ -1,0 +1,110 @@
+"""Declarations expand to the grids that they say."""
+
+import json
+
+import pytest
+
+from pres.errors import UnknownDatasetError, UnknownExperimentError
+from pres.experiments import EXPERIMENTS, SIZES, Request, find
+from pres.experiments.available import PAPER, look
+from pres.experiments.work import WORK, config_of
+from tests.experiments.small import TINY
+
+ALL_AT_HAND = dict.fromkeys(PAPER, "copy")
+NAMES = [
+    *("table-datasets", "table1", "table2", "fig-small-batches", "fig-batch-size", "fig-efficiency"),
+    *("fig-ablation", "fig-beta", "fig-memory", "fig-extended", "fig-tradeoff", "theory"),
+]
+
+
+def test_every_table_and_figure_has_a_name() -> None:
+    assert list(EXPERIMENTS) == NAMES
+    assert [experiment.name for experiment in find("all")] == NAMES
+
+
+@pytest.mark.parametrize("size", [*SIZES.values(), TINY], ids=lambda size: size.name)
+def test_every_job_of_every_size_can_be_made_and_said_as_json(size: object) -> None:
+    assert isinstance(size, type(TINY))
+    request = Request(size, size.seeds, ALL_AT_HAND)
+    for experiment in find("all"):
+        for point in experiment.points(request):
+            assert point.job.kind in WORK
+            assert json.loads(json.dumps(point.job.settings)) == point.job.settings
+            if point.job.kind == "train":
+                config_of(point.job.settings)
+    assert {*size.pair, size.large_batch} <= set(size.batches)
+
+
+def test_table_1_is_three_models_on_five_datasets_at_two_readings() -> None:
+    request = Request(SIZES["full"], 5, ALL_AT_HAND)
+    points = EXPERIMENTS["table1"].points(request)
+    expected = {
+        (dataset, model, way, b, reading, seed)
+        for dataset in PAPER
+        for model in ("tgn", "jodie", "apan")
+        for way, b in (("off", 600), ("PRES", 2400), ("off", 2400))
+        for reading in ("one number", "two numbers")
+        for seed in range(5)
+    }
+    names = ("dataset", "model", "way", "batch_size", "reading", "seed")
+    assert {tuple(point.factors[name] for name in names) for point in points} == expected
+    assert len(points) == len(expected)
+    for point in points:
+        settings = point.job.settings
+        assert settings["epochs"] == settings["patience"] == 50 and settings["events"] is None
+        two = point.factors["reading"] == "two numbers"
+        assert settings["step_size"] == (200 if two else settings["batch_size"])
+        assert (settings["smoothing"] is None) == (point.factors["way"] == "off")
+
+
+def test_experiments_share_their_jobs() -> None:
+    request = Request(SIZES["quick"], 1, ALL_AT_HAND)
+    jobs = {name: {p.job.name for p in EXPERIMENTS[name].points(request)} for name in NAMES}
+    assert jobs["fig-tradeoff"] <= jobs["table1"]
+    assert {p.job.needs.name for p in EXPERIMENTS["table2"].points(request) if p.job.needs} <= jobs["table1"]
+    assert jobs["fig-efficiency"] <= jobs["fig-batch-size"]
+    assert len(jobs["fig-ablation"] & jobs["fig-batch-size"]) == 4
+    assert len(jobs["fig-beta"] & jobs["fig-ablation"]) == 4  # beta 0 is V, and 0.1 is PRES
+
+
+def test_another_copy_of_a_dataset_is_another_job() -> None:
+    jobs = [
+        EXPERIMENTS["fig-ablation"].points(Request(TINY, 1, {"wikipedia": copy}))[0].job.name
+        for copy in ("featureless", "with features")
+    ]
+    assert jobs[0] != jobs[1]
+
+
+def test_a_dataset_that_is_not_at_hand_has_no_point_and_none_takes_its_place() -> None:
+    points = EXPERIMENTS["table1"].points(Request(TINY, 1, {"mooc": "copy"}))
+    assert {point.factors["dataset"] for point in points} == {"mooc"}
+    assert EXPERIMENTS["fig-ablation"].points(Request(TINY, 1, {"mooc": "copy"})) == []
+    named = EXPERIMENTS["fig-ablation"].points(Request(TINY, 1, {"mooc": "copy"}, ("mooc",)))
+    assert {point.factors["dataset"] for point in named} == {"mooc"}
+    assert [p.job.kind for p in EXPERIMENTS["theory"].points(Request(TINY, 1, {}))] == ["state-space"]
+
+
+def test_node_classification_wants_labels() -> None:
+    request = Request(TINY, 1, {"uci": "copy", "mooc": "copy"}, ("uci", "mooc"))
+    points = EXPERIMENTS["table2"].points(request)
+    assert {point.factors["dataset"] for point in points} == {"mooc"}
+
+
+def test_what_is_missing_is_named_with_how_to_get_it(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = str(tmp_path_factory.mktemp("empty"))
+    monkeypatch.setenv("PRES_DATA", empty)
+    monkeypatch.setenv("PRES_CACHE", empty)
+    copies, missing = look([*PAPER, "synthetic"])
+    assert copies == {"synthetic": "embedded"} and set(missing) == set(PAPER)
+    assert "snap.stanford.edu" in missing["reddit"] and "PRES_DATA" in missing["reddit"]
+
+
+def test_unknown_names_are_said_with_the_nearest() -> None:
+    with pytest.raises(UnknownExperimentError, match="Did you mean 'table1'"):
+        find("table-1")
+    with pytest.raises(UnknownExperimentError, match=r"Did you mean 'fig-ablation'.*and all"):
+        find("fig-ablations")
+    with pytest.raises(UnknownDatasetError, match="Did you mean 'wikipedia'"):
+        look(["wikipdia"])

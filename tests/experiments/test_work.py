@@ -1,0 +1,86 @@
+"""Single jobs, done from any state that an interruption may leave."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+
+from pres.experiments import EXPERIMENTS, Job, Request
+from pres.experiments.folder import JobFolder
+from pres.experiments.peak import peak_memory
+from pres.experiments.work import config_of, perform
+from pres.training.folder import RunFolder
+from tests.experiments.small import LITTLE, TINY
+
+REQUEST = Request(TINY, 1, {"synthetic": "embedded"}, ("synthetic",))
+
+
+def job() -> Job:
+    return LITTLE.points(REQUEST)[0].job
+
+
+def scores(root: Path) -> list[float]:
+    result = JobFolder(root, job()).result()
+    return [result["test"]["ap"], *(epoch["val"]["ap"] for epoch in result["history"])]
+
+
+def test_any_half_written_run_leads_to_the_same_result(tmp_path: Path) -> None:
+    assert perform(job(), tmp_path / "whole") is None
+    expected = scores(tmp_path / "whole")
+    whole = JobFolder(tmp_path / "whole", job())
+
+    without_result = tmp_path / "a"
+    folder = JobFolder(without_result, job())
+    folder.path.mkdir(parents=True)
+    whole.run.rename(folder.run)  # killed between the run's result and the job's
+    assert perform(job(), without_result) is None
+    assert scores(without_result) == expected
+
+    (folder.path / "result.json").unlink()
+    (folder.run / "run.json").unlink()  # killed before the test part
+    assert RunFolder(folder.run).begun and not RunFolder(folder.run).finished
+    assert perform(job(), without_result) is None
+    assert scores(without_result) == expected
+
+    (folder.path / "result.json").unlink()
+    for name in ("run.json", "config.json", "last.safetensors"):
+        (folder.run / name).unlink()  # killed while the folder was claimed
+    assert perform(job(), without_result) is None
+    assert scores(without_result) == expected
+
+
+def test_what_fails_is_said_and_kept(tmp_path: Path) -> None:
+    impossible = Job("train", job().settings | {"batch_size": 1_000_000})
+    assert "makes one batch of" in str(perform(impossible, tmp_path))
+    unknown = Job("dataset", {"source": "nowhere", "copy": "embedded"})
+    assert "there is no dataset 'nowhere'" in str(perform(unknown, tmp_path))
+    broken = Job("dataset", {})
+    assert str(perform(broken, tmp_path)).startswith("KeyError")
+    assert len(list(tmp_path.glob("jobs/*/failed.json"))) == 3
+
+
+def test_a_training_job_says_every_setting() -> None:
+    settings = job().settings
+    config = config_of(settings)
+    assert {*config.model_dump(), "events", "copy"} - {"reading"} == set(settings)
+
+
+@pytest.mark.parametrize("name", ["fig-memory", "theory"])
+def test_the_other_kinds_of_jobs_give_results(name: str, tmp_path: Path) -> None:
+    experiment = EXPERIMENTS[name]
+    one_model = dataclasses.replace(
+        experiment, vary=lambda size: dict(experiment.vary(size)) | {"model": ["jodie"]}
+    )
+    for point in one_model.points(REQUEST)[:5]:
+        assert perform(point.job, tmp_path) is None
+        assert JobFolder(tmp_path, point.job).result()["seconds"] > 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel tells no peak")
+def test_the_peak_is_what_was_held_at_most() -> None:
+    with peak_memory() as peak:
+        held = torch.ones(16 * 2**20)  # 64 MiB
+        del held
+    found = peak()
+    assert found is not None and 60 * 2**20 < found < 120 * 2**20
