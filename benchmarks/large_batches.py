@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from benchmarks.jobs import do_all, spread, train
+from benchmarks.jobs import do_all, train
+from benchmarks.large_batches_report import STANDARD, markdown
 
-STANDARD = 200
 WAYS: dict[str, list[object]] = {
     "standard": ["--lr-rule", "sqrt"],
     "equal steps": ["--step-size", STANDARD],
@@ -81,7 +81,7 @@ def main() -> None:
         raise SystemExit("\n".join(failed) or f"{given.folder} holds no finished run of these.")
     table = pl.DataFrame([row(job, given.folder / job.path) for job in done])
     table.write_parquet(given.folder / "large_batches.parquet")
-    report(table)
+    print(markdown(table))
     if failed:
         raise SystemExit("\n".join(failed))
 
@@ -107,27 +107,6 @@ def row(job: Job, folder: Path) -> dict[str, object]:
         "val_aps": [epoch["val"]["ap"] for epoch in history],
         "events_per_second": run["events_per_second"],
     }
-
-
-def against_standard(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the table with the difference in test AP to standard b = 200 of the same seed, in points."""
-    base = table.filter((pl.col("b") == STANDARD) & (pl.col("way") == "standard"))
-    keys = ["dataset", "model", "seed"]
-    joined = table.join(base.select([*keys, pl.col("test_ap").alias("base_ap")]), on=keys)
-    return joined.with_columns((100 * (pl.col("test_ap") - pl.col("base_ap"))).alias("difference"))
-
-
-def report(table: pl.DataFrame) -> None:
-    """Print mean ± deviation, and the paired difference to standard b = 200 with its standard error."""
-    print(f"{'dataset':<10} {'model':<14} {'b':>5} {'way':<12} {'val AP':<14} {'test AP':<14} difference")
-    compared = against_standard(table)
-    groups = compared.group_by(["dataset", "model", "b", "way"], maintain_order=True)
-    for (dataset, model, b, way), rows in sorted(groups, key=lambda group: str(group[0][:2])):
-        values = rows["difference"].to_list()
-        error = 0.0 if len(values) < 2 else float(rows["difference"].std() or 0) / len(values) ** 0.5  # type: ignore[arg-type]
-        scores = " ".join(f"{spread(rows[part].to_list()):<14}" for part in ("val_ap", "test_ap"))
-        difference = f"{sum(values) / len(values):+.2f} ± {error:.2f} ({len(values)})"
-        print(f"{dataset:<10} {model:<14} {b:>5} {way:<12} {scores} {difference}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,144 @@
+"""The study of large batches as a table and a figure, in docs/large-batches.md.
+
+    python -m benchmarks.large_batches_report runs/large/large_batches.parquet
+
+keeps the runs in docs/results, and makes table and figure of the page anew from them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from benchmarks.jobs import spread
+
+STANDARD = 200
+DOCS = Path(__file__).parent.parent / "docs"
+KEPT = DOCS / "results" / "large_batches.parquet"
+PAGE = DOCS / "large-batches.md"
+FIGURE = DOCS / "images" / "large-batches.png"
+BLOCK = re.compile(
+    r"(<!-- made by benchmarks.large_batches_report -->\n).*?(\n<!-- end -->)", flags=re.DOTALL
+)
+COLOURS = {"standard": "#9aa3ad", "paper": "#d9822b", "preset": "#1f5fa8", "exact": "#2f8f5b"}
+
+
+def against_standard(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the table with the difference in test AP to standard b = 200 of the same seed, in points."""
+    base = table.filter((pl.col("b") == STANDARD) & (pl.col("way") == "standard"))
+    keys = ["dataset", "model", "seed"]
+    joined = table.join(base.select([*keys, pl.col("test_ap").alias("base_ap")]), on=keys)
+    return joined.with_columns((100 * (pl.col("test_ap") - pl.col("base_ap"))).alias("difference"))
+
+
+def groups(table: pl.DataFrame) -> Iterator[tuple[tuple[str, str, int, str], pl.DataFrame]]:
+    """Yield the runs of each dataset, model, batch size and way."""
+    keys = ["dataset", "model", "b", "way"]
+    order = list(dict.fromkeys(table["way"].to_list()))
+    found = against_standard(table).partition_by(keys, as_dict=True)
+    for dataset, model, b, way in sorted(found, key=lambda key: (*key[:3], order.index(key[3]))):
+        yield (dataset, model, b, way), found[dataset, model, b, way]
+
+
+def standard_error(values: list[float]) -> float:
+    """Return the standard error of their mean; 0 of a single one."""
+    n, mean = len(values), sum(values) / len(values)
+    return (sum((value - mean) ** 2 for value in values) / (n - 1) / n) ** 0.5 if n > 1 else 0.0
+
+
+def markdown(table: pl.DataFrame) -> str:
+    """Return mean ± deviation, and the paired difference to standard b = 200 ± its standard error."""
+    lines = [
+        "| stream | model | b | way | validation AP | test AP | difference on test | seeds |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for (dataset, model, b, way), rows in groups(table):
+        values = rows["difference"].to_list()
+        difference = f"{sum(values) / len(values):+.2f} ± {standard_error(values):.2f}"
+        shown = "–" if (b, way) == (STANDARD, "standard") else difference
+        scores = " | ".join(spread(rows[part].to_list()) for part in ("val_ap", "test_ap"))
+        lines.append(f"| {dataset} | {model} | {b:,} | {way} | {scores} | {shown} | {len(values)} |")
+    return "\n".join([*lines, "", *summary(table)])
+
+
+def summary(table: pl.DataFrame) -> list[str]:
+    """Return the mean difference of each way and size over models and streams, and the worst single one."""
+    means: dict[tuple[int, str], list[tuple[float, str]]] = {}
+    for (dataset, model, b, way), rows in groups(table):
+        if b != STANDARD:
+            values = rows["difference"].to_list()
+            means.setdefault((b, way), []).append((sum(values) / len(values), f"{model}, {dataset}"))
+    lines = ["| b | way | mean difference | lowest | streams x models |", "|---|---|---|---|---|"]
+    for (b, way), found in sorted(means.items()):
+        mean, (lowest, where) = sum(value for value, _ in found) / len(found), min(found)
+        lines.append(f"| {b:,} | {way} | {mean:+.2f} | {lowest:+.2f} ({where}) | {len(found)} |")
+    return lines
+
+
+def page_of(text: str, table: pl.DataFrame) -> str:
+    """Return the page with its table made anew."""
+    return BLOCK.sub(lambda found: found[1] + markdown(table) + found[2], text)
+
+
+def draw(table: pl.DataFrame, png: Path) -> None:
+    """Draw test AP against the batch size, a panel for each stream and model."""
+    from matplotlib.artist import Artist
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    datasets, models = (sorted(set(table[name].to_list())) for name in ("dataset", "model"))
+    figure = Figure(figsize=(3.6 * len(models), 2.7 * len(datasets)), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(len(datasets), len(models), squeeze=False)
+    for (dataset, model, b, way), rows in groups(table):
+        if way not in COLOURS:
+            continue
+        panel = panels[datasets.index(dataset)][models.index(model)]
+        values = [100 * value for value in rows["test_ap"].to_list()]
+        mean, error = sum(values) / len(values), standard_error(values)
+        if b == STANDARD:
+            panel.axhspan(mean - error, mean + error, color="black", alpha=0.08)
+            panel.axhline(mean, color="black", linewidth=1)
+        else:
+            shift = 0.94 + 0.04 * list(COLOURS).index(way)
+            panel.errorbar(b * shift, mean, yerr=error, fmt="o", color=COLOURS[way], label=way, capsize=2)
+        panel.set_title(f"{model}, {dataset}", fontsize=10)
+    for row in panels:
+        for panel in row:
+            panel.set_xscale("log")
+            sizes = sorted(set(table["b"].to_list()) - {STANDARD})
+            panel.set_xticks(sizes, [str(size) for size in sizes])
+            panel.minorticks_off()
+            panel.grid(alpha=0.25)
+            panel.spines[["top", "right"]].set_visible(False)
+        row[0].set_ylabel("test AP")
+    for panel in panels[-1]:
+        panel.set_xlabel("events per batch")
+    handles: dict[str, Artist] = {}
+    for panel in panels.flat:
+        handles |= {label: handle for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4, frameon=False)
+    figure.savefig(png, dpi=110)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parquet", type=Path, nargs="?", help="of a study; without it those that are kept")
+    given = parser.parse_args()
+    if given.parquet is not None:
+        KEPT.parent.mkdir(exist_ok=True)
+        shutil.copyfile(given.parquet, KEPT)
+    table = pl.read_parquet(KEPT)
+    PAGE.write_text(page_of(PAGE.read_text(), table))
+    draw(table, FIGURE)
+
+
+if __name__ == "__main__":
+    main()
