@@ -68,7 +68,7 @@ def main() -> None:
     jobs = list(study(given.seeds, given.datasets, given.models, given.batch_sizes, given.ways))
 
     def do(job: Job) -> None:
-        epochs = given.epochs or EPOCHS[job.dataset]
+        epochs = given.epochs or EPOCHS.get(job.dataset, 5)
         length = ["--epochs", epochs, "--patience", epochs, "--seed", job.seed]
         flags = WAYS[job.way] if job.b != STANDARD else []
         train(
@@ -88,7 +88,7 @@ def main() -> None:
 
 def study(seeds: int, datasets: list[str], models: list[str], sizes: list[int], ways: list[str]) -> list[Job]:
     """Return the jobs, seed after seed, so that a study that stops early has whole pairs."""
-    batches = [(STANDARD, "standard"), *((b, way) for b in sizes for way in ways)]
+    batches = [(STANDARD, "standard"), *((b, way) for b in sizes if b != STANDARD for way in ways)]
     return [
         Job(seed, dataset, model, b, way)
         for seed, dataset, model, (b, way) in itertools.product(range(seeds), datasets, models, batches)

@@ -82,6 +82,8 @@ def summary(table: pl.DataFrame) -> list[str]:
 
 def page_of(text: str, table: pl.DataFrame) -> str:
     """Return the page with its table made anew."""
+    if BLOCK.search(text) is None:
+        raise SystemExit(f"{PAGE} has no place for the table: {BLOCK.pattern}")
     return BLOCK.sub(lambda found: found[1] + markdown(table) + found[2], text)
 
 

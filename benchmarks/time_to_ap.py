@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 import pres
+from benchmarks.in_turn import in_turn
 from benchmarks.large_batches import MODELS
 from pres.cli.train import named_values
 from pres.events import EventStream
@@ -42,7 +43,7 @@ class Timed:
         flags = MODELS[model]
         given = named_values([str(flag) for flag in flags[3::2]], "option")
         made = build_model(str(flags[1]), events, given, options.get("seed", 0))
-        self.trainer = Trainer(made, events, FitConfig.of(options))
+        self.trainer = in_turn(Trainer(made, events, FitConfig.of(options)))
         self.seconds, self.curve = 0.0, list[tuple[float, float]]()
 
     def train_to(self, share: float) -> None:
@@ -83,7 +84,8 @@ def main() -> None:
     curves: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for model in given.models:
         shared = {"epochs": given.epochs, "seed": given.seed}
-        ways = {way: Timed(model, events, WAYS[way] | shared) for way in given.ways}
+        chosen = dict.fromkeys(["standard 200", *given.ways])
+        ways = {way: Timed(model, events, WAYS[way] | shared) for way in chosen}
         for _ in range(given.epochs):
             for share in (0.25, 0.5, 0.75, 1.0):
                 for way in ways.values():

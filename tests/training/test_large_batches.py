@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +15,7 @@ import pres
 from pres.errors import OptionError
 from pres.sampling import NegativeSampler
 from pres.sampling.counter_random import derived
-from pres.training import FitConfig, Trainer, TrainingState
+from pres.training import FitConfig, Trainer, TrainingState, open_run
 from pres.training.config import PRESETS
 from pres.training.optimisers import LAMB
 from tests.models.conftest import KINDS
@@ -75,14 +76,6 @@ def test_a_refresh_at_every_event_has_the_loss_of_events_one_at_a_time(kind: str
     assert trainer.loss == pytest.approx(total, rel=1e-6)
 
 
-def test_a_refresh_of_a_whole_batch_changes_nothing_but_the_moment_of_commit() -> None:
-    """One step per batch, seen from its beginning: the same memory is measured, and kept."""
-    one, two = trainer_of("jodie"), trainer_of("jodie", refresh=300)
-    for trainer in (one, two):
-        trainer.train_next_batch()
-    assert two.loss == pytest.approx(one.loss, rel=1e-6)
-
-
 def test_epochs_are_cut_elsewhere() -> None:
     trainer = trainer_of("jodie", shift=True)
     first = trainer.batches.bounds
@@ -122,3 +115,103 @@ def test_the_preset_is_the_default_of_what_is_not_given() -> None:
 def test_gradients_through_updates_need_a_refresh() -> None:
     with pytest.raises(OptionError, match="grad_updates are those inside a batch: they need refresh"):
         FitConfig.of({"grad_updates": 2})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trained_evaluation_is_that_of_the_run(kind: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"refresh": 20, "sweeps": 2, "epochs": 1, "batch_size": 300}
+    run = pres.fit(made(kind), EVENTS, eval_memory="trained", out=tmp_path / "run", **options)
+    standard = pres.fit(made(kind), EVENTS, **options)
+    assert run.history[0].loss == standard.history[0].loss and run.test.ap != standard.test.ap
+    opened = open_run(tmp_path / "run")
+    config = FitConfig.of(run.config)
+    sweeps, refresh = config.eval_sweeps, config.eval_refresh
+    found = pres.compare(opened.model, opened.events, sweeps=sweeps, refresh=refresh, baselines=False)
+    assert found.rows[0].metrics.ap == pytest.approx(run.test.ap, abs=1e-12) and found.refresh == 20
+
+
+@pytest.mark.parametrize("options", [{"memory": "exact"}, {"memory": "exact", "smoothing": pres.PRES()}])
+@pytest.mark.parametrize("kind", KINDS)
+def test_reaching_further_back_changes_gradients_and_no_values(kind: str, options: dict[str, Any]) -> None:
+    trainer = trainer_of(kind, refresh=1, **options)
+    for _ in range(3):
+        trainer.train_next_batch()
+    model = trainer.model.eval()
+    batch = trainer.batches[trainer.batch]
+    inside = model.in_order.memory(model, batch)
+    view = model.look(batch, batch.dst.unsqueeze(1), inside=inside)
+    one, two = (model.states_of(view, inside, depth) for depth in (1, 3))
+    assert torch.allclose(one.kept, two.kept, atol=1e-5)
+
+
+def test_a_filter_is_told_what_one_sweep_leaves_out() -> None:
+    """A node's events in the batch so far, those of its partner, and the time since the batch's beginning."""
+    trainer = trainer_of("jodie")
+    for _ in range(2):
+        trainer.train_next_batch()
+    model, seen = trainer.model.eval(), []
+
+    class Noting:
+        embedded = True
+
+        def reset(self) -> None: ...
+
+        def __call__(self, nodes: Any, previous: Any, measured: Any, *told: Any) -> Any:
+            seen.append((nodes, *told))
+            return measured
+
+    batch = trainer.batches[2]
+    inside = model.in_order.memory(model, batch, sweeps=1)
+    place = 250
+    view = model.look(batch[place : place + 1], batch.dst[:1].unsqueeze(1), batch.offset, inside=inside)
+    model.correction = Noting()
+    inside.measure(view.nodes, view.received)  # type: ignore[arg-type]
+    nodes, elapsed, count, partner_count = seen[-1]
+    assert len(nodes) >= 1
+    for i, node in enumerate(nodes.tolist()):
+        own = [e for e in range(place) if node in (int(batch.src[e]), int(batch.dst[e]))]
+        pair = {int(batch.src[own[-1]]), int(batch.dst[own[-1]])}
+        partner = (pair - {node} or {node}).pop()
+        met = [e for e in range(own[-1] + 1) if partner in (int(batch.src[e]), int(batch.dst[e]))]
+        assert (int(count[i]), int(partner_count[i])) == (len(own), len(met))
+        began = inside.start.last_update[inside.start.nodes == node]
+        assert float(elapsed[i]) == float(batch.t[own[-1]] - began)
+
+
+def test_a_second_batch_seen_from_its_beginning_is_the_standard_one() -> None:
+    one, two = trainer_of("jodie", lr=1e-9), trainer_of("jodie", lr=1e-9, refresh=300)
+    for trainer in (one, two):
+        for _ in range(3):
+            trainer.train_next_batch()
+    assert two.loss == pytest.approx(one.loss, rel=1e-6)
+    assert torch.allclose(one.model.memory.memory, two.model.memory.memory, atol=1e-6)
+
+
+def test_a_run_from_before_a_setting_goes_on(tmp_path: Path) -> None:
+    pres.fit(made(), EVENTS, batch_size=300, epochs=1, out=tmp_path / "old")
+    path = tmp_path / "old" / "config.json"
+    config = json.loads(path.read_text())
+    for name in ("shift", "warmup", "optimiser", "grad_updates", "refresh", "preset", "most_lost"):
+        del config[name]
+    path.write_text(json.dumps(config))
+    run = pres.fit(made(), EVENTS, batch_size=300, epochs=2, out=tmp_path / "old", resume=True)
+    assert len(run.history) == 2
+
+
+def test_levels_of_another_cut_are_not_kept() -> None:
+    trainer = trainer_of("jodie", shift=True, memory="exact")
+    for _ in range(2):
+        trainer.run_epoch()
+    assert not trainer.model.in_order._levels
+
+
+def test_bounded_batches_have_the_rate_of_their_steps() -> None:
+    bounded = trainer_of("jodie", most_lost=10, lr=0.01, lr_rule="sqrt", lr_decay="none")
+    events = len(bounded.split.train) / len(bounded.batches)
+    assert bounded.learning_rate() == pytest.approx(0.01 * (events / 200) ** 0.5)
+
+
+def test_presets_are_names() -> None:
+    for wrong in (["large"], "huge", 3):
+        with pytest.raises(OptionError, match="preset="):
+            FitConfig.of({"preset": wrong})

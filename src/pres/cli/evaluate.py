@@ -63,6 +63,7 @@ def evaluate(
             batch_size=settings["eval_batch_size"] if batch_size is None else batch_size,
             seed=settings["seed"] if seed is None else seed,
             sweeps=FitConfig.of(settings).eval_sweeps,
+            refresh=FitConfig.of(settings).eval_refresh,
             baselines=baselines,
             on_progress=lambda done, to_do: progress.update(task, completed=done, total=to_do),
         )
@@ -136,6 +137,8 @@ def _notes(comparison: Comparison) -> Table:
     if comparison.sweeps != 1:
         inside = "exactly" if comparison.sweeps is None else f"by {comparison.sweeps} sweeps"
         table.add_row("in a batch", f"the events' order is followed {inside}, as the run was evaluated")
+    if comparison.refresh is not None:
+        table.add_row("refresh", f"memory is seen anew every {comparison.refresh:,} events, as in training")
     if comparison.window is not None:
         table.add_row("window", f"{comparison.window:,.6g} units of time, as long as the part")
     return table

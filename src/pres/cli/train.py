@@ -136,7 +136,7 @@ def train(
     given = locals()
     from pres.models.build import build_model
     from pres.training import fit
-    from pres.training.advice import options_for
+    from pres.training.advice import SIZES, options_for
     from pres.training.config import FitConfig, TrainConfig, read_config
     from pres.training.folder import RunFolder
     from pres.training.opened import events_again
@@ -149,7 +149,7 @@ def train(
         settings["batch_size"] = _count_or_auto(batch_size)
     auto = settings.get("batch_size") == "auto"
     if auto:
-        del settings["batch_size"]
+        settings["batch_size"] = max(SIZES)  # until it is known
     if reading:
         settings["reading"] = _more(settings, "reading", reading)
     if option:
@@ -184,8 +184,8 @@ def train(
     made = build_model(chosen.model, events, chosen.model_options, chosen.seed)
     num_train = len(events.split().train)
     if auto:
-        fit_settings = {name: value for name, value in settings.items() if name in FitConfig.model_fields}
-        advised = options_for(made, events, tolerance, fit_settings, say)
+        given_settings = {name: settings[name] for name in FitConfig.model_fields if name in settings}
+        advised = options_for(made, events, tolerance, given_settings, say)
         chosen = TrainConfig.of(settings | advised)
     try:
         run = fit(

@@ -62,6 +62,10 @@ class HalfEvents:
         following[:-1] = self.node[1:] != self.node[:-1]
         return following.nonzero().squeeze(1)
 
+    def first(self, halves: Tensor) -> Tensor:
+        """Return the first half-events of the nodes of half-events `[q]`."""
+        return torch.searchsorted(self.keys, self.node[halves] * len(self.of_src))
+
     def received(self, nodes: Tensor, places: Tensor) -> Tensor:
         """Return how many letters of the batch nodes `[q]` have before its events at ``places`` `[q]`."""
         b = len(self.of_src)
@@ -109,19 +113,23 @@ class HalfEvents:
         )
 
 
-def half_events(model: MDGNN, batch: EventStream) -> HalfEvents:
-    """Return the half-events of a batch, and what each follows from under the model's mail."""
+def half_events(model: MDGNN, batch: EventStream, sent: Letters | None = None) -> HalfEvents:
+    """Return the half-events of a batch, and what each follows from under the model's mail.
+
+    ``sent`` are the batch's letters, if they are known.
+    """
     b, slots = len(batch), model.memory.slots
     neighbourly = model.index if model.deliver_to == "neighbours" else None
-    cutoffs = None
-    if neighbourly is not None:
-        if slots == 1 or model.aggregate == "mean":
-            raise OptionError(
-                "memory in order needs a mailbox of several slots and aggregate='last' in a model that sends "
-                "mail to neighbours."
-            )
-        cutoffs = neighbourly.cutoffs(batch, "fresh")  # with each event a batch of its own, "batch" is that
-    letters = one_per_event(letters_of(batch, neighbourly, cutoffs, model.neighbours), b)
+    if neighbourly is not None and (slots == 1 or model.aggregate == "mean"):
+        raise OptionError(
+            "memory in order needs a mailbox of several slots and aggregate='last' in a model that sends "
+            "mail to neighbours."
+        )
+    if sent is None or (neighbourly is not None and model.visibility != "fresh"):
+        # With each event a batch of its own, "batch" is "fresh".
+        cutoffs = None if neighbourly is None else neighbourly.cutoffs(batch, "fresh")
+        sent = letters_of(batch, neighbourly, cutoffs, model.neighbours)
+    letters = one_per_event(sent, b)
     keys, nodes, events = incidences(batch.src, batch.dst, len(model.memory.last_update))
     at = torch.arange(b, device=batch.src.device)
     of_src, of_dst = (torch.searchsorted(keys, end * b + at) for end in (batch.src, batch.dst))

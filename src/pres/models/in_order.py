@@ -63,9 +63,11 @@ class MemoryInOrder:
 
     model: MDGNN
     batch: EventStream
+    start: States  # of the batch's nodes, among others', as it found them
     halves: HalfEvents
     contents: Contents
     last_update: Tensor  # [h] the time that the memory of each half-event is of
+    swept: bool  # whether that memory is more than what the batch found
 
     @property
     def memory(self) -> Tensor:
@@ -76,7 +78,8 @@ class MemoryInOrder:
         """Return the memory of nodes `[u]`, each as soon as it has so many letters `[u]` of the batch.
 
         Nodes without any come first, each once, and are measured from the mail that the batch found; the
-        others are moved by the letters. Gradients reach the last ``depth`` updates of each.
+        others are moved by the letters. Gradients reach the last ``depth`` updates of each; unless the memory
+        is exact, each beyond the first is a further sweep too.
         """
         still = int((received == 0).sum())
         found = []
@@ -88,12 +91,24 @@ class MemoryInOrder:
         return joined(found)
 
     def _moved(self, moments: Moments, contents: Contents) -> States:
-        """Return the memory of moved nodes; counts are those of batches of one event, which lose nothing."""
+        """Return the memory of moved nodes.
+
+        Messages are timed by the gap since the node's event before. A filter is told what was left out: after
+        one sweep all events of the batch so far but the last, and else nothing.
+        """
         model, halves = self.model, self.halves
         reading = Reading(model, self.batch, halves, moments, contents.recipients)
         previous, previous_update = reading.previous(contents.memory, self.last_update)
-        is_own = halves.letters.is_own[moments.read[:, 0]].long()
         begun, before = moments.before >= 0, moments.before.clamp(min=0)
+        newest = moments.read[:, 0]
+        count = halves.letters.is_own[newest].long()
+        partner_count = torch.ones_like(count)
+        if not self.swept and model.correction is not None:
+            first = halves.first(before)
+            previous_update = torch.where(begun, self.last_update[first], previous_update)
+            count = torch.where(begun, before - first + 1, 0)
+            partner = halves.other[halves.about[newest]]
+            partner_count = partner - halves.first(partner) + 1
         last_event = self.batch.t[halves.event[before]]
         return model.corrected(
             nodes=moments.node,
@@ -102,8 +117,8 @@ class MemoryInOrder:
             previous_update=previous_update,
             last_update=reading.newest_t,
             pending=torch.ones_like(begun),
-            count=is_own,
-            partner_count=torch.ones_like(is_own),
+            count=count,
+            partner_count=partner_count,
             last_event=torch.where(begun, last_event, model.memory.last_event[moments.node]),
         )
 
@@ -120,7 +135,7 @@ class MemoryInOrder:
         memory = self.memory
         if len(moved):
             before = halves.moments[torch.searchsorted(halves.moved, moved)]
-            updated = self._moved(before, self._contents(before, depth - 1)).kept
+            updated = self._moved(before, self._contents(before, depth - 1)).measured  # as sweeps have it
             memory = memory.index_copy(0, moved, updated.to(memory.dtype))
         if len(still):  # its node as the batch found it
             memory = memory.index_copy(0, still, self.model.measure(halves.node[still]).kept.to(memory.dtype))
@@ -138,15 +153,25 @@ class InOrder:
     def __init__(self) -> None:
         self._levels: dict[tuple[int, int], Tensor] = {}
 
+    def forget(self) -> None:
+        """Keep no levels: batches will be cut at other places."""
+        self._levels.clear()
+
     @torch.no_grad()
     def memory(
-        self, model: MDGNN, batch: EventStream, states: States | None = None, sweeps: int | None = None
+        self,
+        model: MDGNN,
+        batch: EventStream,
+        states: States | None = None,
+        sweeps: int | None = None,
+        sent: Letters | None = None,
     ) -> MemoryInOrder:
         """Return the memory just before each event of the batch: exactly, or after so many sweeps.
 
-        ``states`` may hold the memory of the batch's nodes at its beginning, among others'.
+        ``states`` may hold the memory of the batch's nodes at its beginning, among others'; ``sent`` are its
+        letters, if they are known.
         """
-        halves = half_events(model, batch)
+        halves = half_events(model, batch, sent)
         nodes, place = torch.unique_consecutive(halves.node, return_inverse=True)
         if states is None:
             states = model.measure(nodes)
@@ -165,7 +190,7 @@ class InOrder:
                     if torch.equal(swept, memory[halves.moved]):
                         break  # it is exact: further sweeps would find the same
                     contents.write(halves.moved, swept)
-        return MemoryInOrder(model, batch, halves, contents, last_update)
+        return MemoryInOrder(model, batch, states, halves, contents, last_update, sweeps != 1)
 
     def _by_level(self, batch: EventStream, halves: HalfEvents) -> list[Tensor]:
         """Return the moved half-events level by level, as places among them."""

@@ -16,7 +16,7 @@ class PRES(Settings):
     the batch measured. The objective (PRES-S) adds ``beta * (1 - coherence)`` to the loss. Either works
     alone: ``PRES(filter=False)`` is PRES-S, ``PRES(beta=0)`` is PRES-V.
 
-    Args:
+    Attributes:
         beta: Weight of the coherence objective (Eq. 10); 0 leaves it out.
         filter: Whether to predict and correct.
         delta: What trackers follow and predictions add (Eq. 6, 8). ``"rate"``: the transition per time;

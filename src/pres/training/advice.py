@@ -82,13 +82,15 @@ def advise(
         )
     allowed = sorted({USUAL_STEP, *(size for size in sizes if size <= len(train) // FEWEST_BATCHES)})
     asked = sorted({USUAL_STEP, *(size for size in PROBED if size <= room)})
-    lost = {size: _lost_updates(train, size) for size in sorted({*allowed, *asked})}
+    most_lost = options.get("most_lost")
+    lost = {size: _lost_updates(train, size, most_lost) for size in sorted({*allowed, *asked})}
+    lost_in_probe = {size: _lost_updates(probe.split().train, size, most_lost) for size in asked}
     probed = {}
     for size in asked:
         on_probe(size)
         make = partial(build_model, model) if isinstance(model, str) else model
         probed[size] = _probe(make, probe, size, options)
-    predicted = _predicted(lost, probed)
+    predicted = _predicted(lost, probed, lost_in_probe)
     within = [size for size in allowed if predicted[size] <= tolerance]
     return Advice(max(within), tolerance, lost, probed, predicted)
 
@@ -110,34 +112,36 @@ def options_for(
     step = FitConfig.of(given | {"batch_size": max(SIZES)}).step_size or USUAL_STEP
     known = torch.get_rng_state()  # that there were probes is not to change the training
     try:
-        advice = advise(
-            events, lambda part: kind(part, **made_with), tolerance=tolerance, **given | {"step_size": step}
-        )
+        probing = given | {"on_probe": lambda b: say(f"probing batches of {b:,} events …")}
+        advice = advise(events, lambda part: kind(part, **made_with), tolerance=tolerance, **probing)
     finally:
         torch.set_rng_state(known)
     say(str(advice))
     return given | {"batch_size": advice.batch_size, "step_size": min(step, advice.batch_size)}
 
 
-def _lost_updates(events: EventStream, size: int) -> float:
-    return PendingProfile.of(events, TemporalBatches(events, size).edges).load().lost_updates
+def _lost_updates(events: EventStream, size: int, most_lost: int | None) -> float:
+    edges = TemporalBatches(events, size, most_lost=most_lost).edges
+    return PendingProfile.of(events, edges).load().lost_updates
 
 
 def _probe(
     make: Callable[[EventStream], MDGNN], events: EventStream, size: int, options: dict[str, Any]
 ) -> float:
-    """Return the best validation AP of a short training with batches of ``size``."""
-    step = min(options.get("step_size") or USUAL_STEP, size)
-    config = FitConfig.of(options | {"batch_size": size, "step_size": step, "epochs": PROBE_EPOCHS})
+    """Return the best validation AP of a short training with batches of ``size``, 200 events per step."""
+    given = options | {"batch_size": size, "step_size": USUAL_STEP, "epochs": PROBE_EPOCHS}
+    config = FitConfig.of(given)
     torch.manual_seed(config.seed)
     trainer = Trainer(make(events), events, config)
     return max(trainer.run_epoch().val.ap for _ in range(PROBE_EPOCHS))
 
 
-def _predicted(lost: dict[int, float], probed: dict[int, float]) -> dict[int, float]:
+def _predicted(
+    lost: dict[int, float], probed: dict[int, float], lost_in_probe: dict[int, float]
+) -> dict[int, float]:
     """Return the points of AP that each size loses: in proportion to lost updates, as the probes have it."""
-    more = {size: lost[size] - lost[USUAL_STEP] for size in lost}
+    more = {size: lost_in_probe[size] - lost_in_probe[USUAL_STEP] for size in probed}
     dropped = {size: 100 * (probed[USUAL_STEP] - ap) for size, ap in probed.items()}
-    weight = sum(more[size] ** 2 for size in probed)
+    weight = sum(value**2 for value in more.values())
     rate = max(0.0, sum(more[size] * dropped[size] for size in probed) / weight) if weight else 0.0
-    return {size: rate * more[size] for size in lost}
+    return {size: rate * (lost[size] - lost[USUAL_STEP]) for size in lost}

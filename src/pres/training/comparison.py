@@ -48,6 +48,7 @@ class Comparison:
     negatives: int  # per event
     seed: int
     sweeps: int | None  # inside a batch of the model's memory; 1 is the standard, None the exact memory
+    refresh: int | None  # events that see the model's same memory; None for all of a batch
     pool: str  # of random negatives, and of those without a history; see `NegativeSampler`
     pool_size: int
     window: float | None  # of EdgeBank (window), in the stream's unit of time; None without baselines
@@ -69,6 +70,7 @@ def compare(
     batch_size: int = 200,
     seed: int = 0,
     sweeps: int | None = 1,
+    refresh: int | None = None,
     baselines: bool = True,
     window: float | None = None,
     on_progress: Callable[[int, int], None] | None = None,
@@ -88,6 +90,7 @@ def compare(
         batch_size: Events per batch, in replay too, whatever the training batch was.
         seed: The same seed gives the same negatives.
         sweeps: How the model's memory moves inside a batch, in replay too; see `MDGNN.absorb`.
+        refresh: How many events see the model's same memory, see `MDGNN.look`; None for all of a batch.
         baselines: Whether to score EdgeBank and popularity too.
         window: How long EdgeBank (window) remembers; by default as long as the part is.
         on_progress: Called after every batch with the events done and to do.
@@ -118,6 +121,7 @@ def compare(
         "negatives": negatives,
         "seed": seed,
         "sweeps": sweeps,
+        "refresh": refresh,
         "on_batch": step,
     }
     rows: list[ComparisonRow] = []
@@ -142,6 +146,7 @@ def compare(
         negatives=negatives,
         seed=seed,
         sweeps=sweeps,
+        refresh=refresh,
         pool=POOL,
         pool_size=len(samplers[0].pool),
         window=window if baselines else None,

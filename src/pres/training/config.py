@@ -62,7 +62,9 @@ class FitConfig(Settings):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _from_the_preset(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or given.get("preset") not in PRESETS:
+        if not isinstance(given, dict) or not isinstance(given.get("preset"), str):
+            return given
+        if given["preset"] not in PRESETS:
             return given
         found = PRESETS[given["preset"]] | given
         if "step_size" not in given and isinstance(found["batch_size"], int):

@@ -50,15 +50,18 @@ def fit(
         tolerance: With ``batch_size="auto"``: the points of AP that a larger batch may lose, see `advise`.
         **options: The fields of `FitConfig`.
     """
-    if options.get("batch_size") == "auto":
-        options = options_for(model, events, tolerance, options)
-    config = FitConfig.of(options)
     folder = None if out is None else RunFolder(out)
-    writer = epoch_writer(None if folder is None else folder.path, tensorboard)
     if resume and folder is None:
         raise OptionError("resume=True goes on with the run in a folder: give out=.")
     if folder is not None and not resume:
         folder.check_free()
+    if options.get("batch_size") == "auto":
+        if folder is not None and resume:
+            options = options | {name: folder.config()[name] for name in ("batch_size", "step_size")}
+        else:
+            options = options_for(model, events, tolerance, options)
+    config = FitConfig.of(options)
+    writer = epoch_writer(None if folder is None else folder.path, tensorboard)
     trainer = Trainer(model, events, config)
     about = describe(trainer, events)
     best: Tensors = {}

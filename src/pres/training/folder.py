@@ -12,6 +12,7 @@ import polars as pl
 
 from pres.errors import OptionError, SourceNotFoundError, StorageError, UnreadableSourceError, one_line
 from pres.storage import write_whole
+from pres.training.config import FitConfig
 from pres.training.curve import draw_learning_curve
 from pres.training.run import Run
 from pres.training.state import EpochResult, Tensors, TrainingState, load_tensors, save_tensors
@@ -80,7 +81,8 @@ class RunFolder:
                 f"the events are not those that the run in {self.path} was begun with: restore them, or "
                 "train anew."
             )
-        before = self.config()
+        defaults = {name: field.default for name, field in FitConfig.model_fields.items()}
+        before = defaults | self.config()  # a run may be older than a setting
         now = {"model": about["model"].lower(), "model_options": about["model_options"]} | about["config"]
         for name, value in now.items():
             if name not in MAY_CHANGE and before.get(name) != value:

@@ -82,7 +82,8 @@ def train_on_batch(
 
     Among them are the ``loss`` without the coherence objective and the ``movement`` of memory. Every step
     measures memory anew from the same mail; the batch is absorbed once: with the memory that its only step
-    measured, or with what the weights after several make of the mail.
+    measured, or with what the weights after several make of the mail. With ``depth`` it is the memory that
+    the weights before the first step made, which its events have seen.
 
     Args:
         model: The model, its memory as before the batch.
@@ -100,7 +101,8 @@ def train_on_batch(
     states, inside = None, None
     if depth:
         with torch.no_grad(), arithmetic(device, precision):
-            inside = model.in_order.memory(model, batch, sweeps=sweeps)
+            start = model.measure(distinct(torch.cat(list(_roles(model, prepared).values()))))
+            inside = model.in_order.memory(model, batch, start, sweeps, prepared.delivery.letters)
     for step, view in prepared.steps(model, inside, refresh):
         with arithmetic(device, precision):
             states = model.states_of(view, inside, depth)
@@ -115,7 +117,11 @@ def train_on_batch(
         for name, value in zip(found, values, strict=True):
             total[name] = total.get(name, 0.0) + len(step) * value
     with torch.no_grad(), arithmetic(device, precision):
-        _take_in(model, prepared, None if prepared.view is None else states, sweeps, inside)
+        if inside is not None:
+            states = inside.start
+        _take_in(
+            model, prepared, None if prepared.view is None and inside is None else states, sweeps, inside
+        )
     return {name: value / len(batch) for name, value in total.items()}
 
 
@@ -136,6 +142,14 @@ def _with_smoothing(
     return loss, found
 
 
+def _roles(model: MDGNN, prepared: Prepared) -> dict[int, Tensor]:
+    """Return the nodes whose memory it takes to absorb a batch: its endpoints, and whom a filter observes."""
+    roles = {EVENT: prepared.delivery.endpoints}
+    if isinstance(model.correction, Filter) and model.correction.config.components > NEGATIVE:
+        roles[NEGATIVE] = distinct(prepared.negatives)
+    return roles
+
+
 def _take_in(
     model: MDGNN,
     prepared: Prepared,
@@ -145,16 +159,14 @@ def _take_in(
 ) -> None:
     """Absorb the batch; a filter observes the transitions of its nodes and of the negatives."""
     batch, delivery = prepared.batch, prepared.delivery
-    inside = inside if sweeps != 1 else None
+    in_order = inside if sweeps != 1 else None  # one sweep is the standard's way
     if not isinstance(model.correction, Filter):
-        model.absorb(batch, states, sweeps, delivery, inside)
+        model.absorb(batch, states, sweeps, delivery, in_order)
         return
-    roles = {EVENT: delivery.endpoints}
-    if model.correction.config.components > NEGATIVE:
-        roles[NEGATIVE] = distinct(prepared.negatives)
+    roles = _roles(model, prepared)
     if states is None:
         states = model.measure(distinct(torch.cat(list(roles.values()))))
-    model.absorb(batch, states, sweeps, delivery, inside)
+    model.absorb(batch, states, sweeps, delivery, in_order)
     found = []
     for component, nodes in roles.items():
         place = states.places_of(nodes)

@@ -48,9 +48,10 @@ class Trainer:
                 f"memory learns from the second on. Use at most {train // 2:,}."
             )
         self.epoch, self.batch, self.seconds = 1, 0, 0.0
-        self.batches = self._cut()
+        self.batches = self._cut(self.epoch)
         self.sampler = NegativeSampler(events)
-        for batches in (self.batches, *(TemporalBatches(p, config.eval_batch_size) for p in self.split[1:])):
+        every_cut = [self._cut(epoch) for epoch in range(1, 1 + (config.epochs if config.shift else 1))]
+        for batches in (*every_cut, *(TemporalBatches(p, config.eval_batch_size) for p in self.split[1:])):
             self.sampler.check(batches)  # what cannot be is said before a run begins
         if config.smoothing is not None or isinstance(model.correction, Filter):  # one's own may stay
             model.correction = new_filter(model, config.smoothing, events)
@@ -97,14 +98,15 @@ class Trainer:
         self.history.append(result)
         self.epoch, self.batch, self.seconds, self.sums = self.epoch + 1, 0, 0.0, {}
         if self.config.shift:
-            self.batches = self._cut()
+            self.batches = self._cut(self.epoch)
+            self.model.in_order.forget()
         return result
 
-    def _cut(self) -> TemporalBatches:
-        """Return the batches of the epoch."""
+    def _cut(self, epoch: int) -> TemporalBatches:
+        """Return the batches of an epoch."""
         config, first = self.config, None
         if config.shift:
-            first = 1 + derived(config.seed, self.epoch) % config.batch_size
+            first = 1 + derived(config.seed, epoch) % config.batch_size
         return TemporalBatches(self.split.train, config.batch_size, most_lost=config.most_lost, first=first)
 
     def train_next_batch(self) -> None:
@@ -146,7 +148,8 @@ class Trainer:
     def learning_rate(self) -> float:
         """Return the step size of the next batch."""
         config = self.config
-        lr, growth = config.lr, config.events_per_step / USUAL_STEP
+        per_batch = len(self.split.train) / len(self.batches)
+        lr, growth = config.lr, min(config.events_per_step, per_batch) / USUAL_STEP
         if config.lr_rule == "linear":
             lr *= growth
         elif config.lr_rule == "sqrt" or (config.smoothing and config.smoothing.lr_rule == "sqrt"):
@@ -188,14 +191,14 @@ class Trainer:
         """Stand where ``state`` was taken: the next batch gives the bits it would have given there."""
         load_into(self.model, state.model)
         self.epoch = state.epoch
-        self.batches = self._cut()
+        self.batches = self._cut(state.epoch)
         known = int(self.model.memory.position)
         if state.batch and (
             state.batch >= len(self.batches.bounds) or known != self.batches.bounds[state.batch]
         ):
             raise OptionError(
                 f"the state stands at event {known:,} after {state.batch:,} batches of its epoch: it was "
-                f"taken with another batch_size than {self.config.batch_size:,}."
+                f"taken with another batch_size than {self.config.batch_size:,}, or the stream cut elsewhere."
             )
         saved = self.optimiser.state_dict()
         saved["state"] = {}

@@ -64,6 +64,12 @@ def try_batches(
         f"standard, {factor}x": {"batch_size": factor * batch_size},
         f"preset, {factor}x": {"batch_size": factor * batch_size, "preset": "large"},
     }
+    largest, train = factor * batch_size, len(events.split().train)
+    if largest >= train:
+        raise OptionError(
+            f"batches of {largest:,} events make one batch of the {train:,} training events: use a smaller "
+            "factor or batch_size."
+        )
     found = []
     for name, settings in ways.items():
         on_trial(name)

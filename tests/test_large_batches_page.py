@@ -1,0 +1,31 @@
+"""The page on large batches says what the kept runs of the study say."""
+
+import polars as pl
+import pytest
+
+from benchmarks.large_batches_report import KEPT, PAGE, against_standard, markdown, page_of, standard_error
+
+
+def test_the_page_is_made_from_the_kept_runs() -> None:
+    text, table = PAGE.read_text(), pl.read_parquet(KEPT)
+    assert markdown(table) in text
+    assert page_of(text, table) == text
+
+
+def test_differences_are_paired_by_seed() -> None:
+    def row(seed: int, b: int, way: str, ap: float) -> dict[str, object]:
+        return {"seed": seed, "dataset": "d", "model": "m", "b": b, "way": way, "val_ap": ap, "test_ap": ap}
+
+    table = pl.DataFrame(
+        [
+            row(0, 200, "standard", 0.90),
+            row(1, 200, "standard", 0.80),
+            row(0, 800, "preset", 0.91),
+            row(1, 800, "preset", 0.83),
+        ]
+    )
+    found = against_standard(table).filter(pl.col("b") == 800)["difference"].to_list()
+    assert found == pytest.approx([1.0, 3.0])
+    assert standard_error(found) == pytest.approx(1.0)
+    assert "| d | m | 800 | preset | 87.00 ± 5.66 | 87.00 ± 5.66 | +2.00 ± 1.00 | 2 |" in markdown(table)
+    assert "| 800 | preset | +2.00 | +2.00 (m, d) | 1 |" in markdown(table)
