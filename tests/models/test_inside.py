@@ -123,3 +123,29 @@ def test_gradients_reach_the_updates_asked_for(kind: str) -> None:
     assert slope(deepest + 1) == pytest.approx(exact, rel=1e-4)
     assert abs(slope(1) - exact) > 1e-3 * abs(exact)
     assert abs(slope(deepest // 2) - exact) < abs(slope(1) - exact)
+
+
+@pytest.mark.parametrize("block", [1, 10, 25])
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_are_standard_batches_of_their_size(kind: str, block: int) -> None:
+    """One large batch in blocks, against batches of a block each; APAN's mailboxes take every letter."""
+    stream = stream_of(random_events(seed=8, n=150))
+    fast, slow = make(kind, stream), make(kind, stream)
+    for model in (fast, slow):
+        model.absorb(stream[:40], sweeps=None)
+    batch = stream[40:140]
+    inside = fast.in_order.memory(fast, batch, block=block)
+    negatives = (batch.dst.unsqueeze(1) + 1) % stream.num_nodes
+    view = fast.look(batch, negatives, inside=inside, refresh=block)
+    found = fast.score(view, fast.states_of(view, inside))[0]
+    for part in TemporalBatches(batch, block):
+        at = slice(part.offset - 40, part.offset - 40 + len(part))
+        own = slow.look(part, negatives[at])
+        states = slow.measure(own.nodes)
+        if kind != "apan" or block == 1:
+            assert torch.allclose(found[at], slow.score(own, states)[0], atol=1e-10)
+        slow.absorb(part)
+    fast.absorb(batch, in_order=inside)
+    nodes = torch.arange(stream.num_nodes)
+    if kind != "apan" or block == 1:
+        assert torch.allclose(fast.measure(nodes).memory, slow.measure(nodes).memory, atol=1e-10)

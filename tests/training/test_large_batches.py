@@ -27,6 +27,7 @@ MEANS: dict[str, dict[str, Any]] = {
     "refresh with steps and sweeps": {"refresh": 20, "step_size": 100, "sweeps": 3, "grad_updates": 2},
     "refresh with PRES": {"refresh": 50, "smoothing": pres.PRES(gain="pending")},
     "exact": {"refresh": 1, "memory": "exact"},
+    "blocks": {"refresh": 50, "block": 100, "step_size": 150},
     "shift": {"shift": True},
     "bounded": {"most_lost": 40},
     "lamb": {"optimiser": "lamb", "lr": 0.01, "warmup": 0.5},
@@ -112,6 +113,25 @@ def test_the_preset_is_the_default_of_what_is_not_given() -> None:
     assert results(by_name) == results(written_out)
 
 
+def test_blocks_train_as_standard_batches_of_their_size() -> None:
+    """With weights that stay the memory in the end is the same; scores are compared in tests/models."""
+    large = trainer_of("jodie", batch_size=300, block=100, refresh=100, lr=1e-9)
+    small = trainer_of("jodie", batch_size=100, lr=1e-9)
+    for trainer, batches in ((large, 2), (small, 6)):
+        for _ in range(batches):
+            trainer.train_next_batch()
+    assert large.model.memory.position == small.model.memory.position == 600
+    nodes = torch.arange(EVENTS.num_nodes)
+    one, two = (trainer.model.eval().measure(nodes).memory for trainer in (large, small))
+    assert torch.allclose(one, two, atol=1e-5)
+
+
+def test_blocks_lie_inside_a_batch_that_is_looked_into() -> None:
+    for options in ({}, {"refresh": 10, "sweeps": 2}, {"refresh": 10, "grad_updates": 2}):
+        with pytest.raises(OptionError, match="block"):
+            FitConfig.of({"block": 100} | options)
+
+
 def test_gradients_through_updates_need_a_refresh() -> None:
     with pytest.raises(OptionError, match="grad_updates are those inside a batch: they need refresh"):
         FitConfig.of({"grad_updates": 2})
@@ -127,7 +147,8 @@ def test_trained_evaluation_is_that_of_the_run(kind: str, tmp_path: Path) -> Non
     config = FitConfig.of(run.config)
     sweeps, refresh = config.eval_sweeps, config.eval_refresh
     found = pres.compare(opened.model, opened.events, sweeps=sweeps, refresh=refresh, baselines=False)
-    assert found.rows[0].metrics.ap == pytest.approx(run.test.ap, abs=1e-12) and found.refresh == 20
+    metrics = found.rows[0].metrics
+    assert metrics is not None and metrics.ap == pytest.approx(run.test.ap, abs=1e-12) and found.refresh == 20
 
 
 @pytest.mark.parametrize("options", [{"memory": "exact"}, {"memory": "exact", "smoothing": pres.PRES()}])
@@ -152,12 +173,20 @@ def test_a_filter_is_told_what_one_sweep_leaves_out() -> None:
     model, seen = trainer.model.eval(), []
 
     class Noting:
-        embedded = True
+        embedded: bool = True
 
         def reset(self) -> None: ...
 
-        def __call__(self, nodes: Any, previous: Any, measured: Any, *told: Any) -> Any:
-            seen.append((nodes, *told))
+        def __call__(
+            self,
+            nodes: torch.Tensor,
+            previous: torch.Tensor,
+            measured: torch.Tensor,
+            elapsed: torch.Tensor,
+            count: torch.Tensor,
+            partner_count: torch.Tensor,
+        ) -> torch.Tensor:
+            seen.append((nodes, elapsed, count, partner_count))
             return measured
 
     batch = trainer.batches[2]

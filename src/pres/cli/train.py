@@ -93,6 +93,10 @@ def train(
     sweeps: Annotated[
         int | None, typer.Option(help="Passes over a batch towards exact memory.  \\[default: 1, standard]")
     ] = None,
+    block: Annotated[
+        int | None,
+        typer.Option(help="With --refresh: memory moves inside a batch as by batches of that size."),
+    ] = None,
     refresh: Annotated[
         int | None,
         typer.Option(help="Events that see the same memory, inside a batch.  \\[default: the whole batch]"),

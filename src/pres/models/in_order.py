@@ -164,12 +164,19 @@ class InOrder:
         batch: EventStream,
         states: States | None = None,
         sweeps: int | None = None,
+        block: int | None = None,
         sent: Letters | None = None,
     ) -> MemoryInOrder:
-        """Return the memory just before each event of the batch: exactly, or after so many sweeps.
+        """Return the memory just before each event of the batch.
 
-        ``states`` may hold the memory of the batch's nodes at its beginning, among others'; ``sent`` are its
-        letters, if they are known.
+        Args:
+            model: The model, its memory as the batch finds it.
+            batch: The next events.
+            states: The memory of the batch's nodes at its beginning, among others', if that is known.
+            sweeps: None for the exact memory, else after so many sweeps.
+            block: Instead, memory as just before each block of so many events, block after block: what
+                standard batches of that size would make of it.
+            sent: The batch's letters, if they are known.
         """
         halves = half_events(model, batch, sent)
         nodes, place = torch.unique_consecutive(halves.node, return_inverse=True)
@@ -178,7 +185,9 @@ class InOrder:
         place = states.places_of(nodes)[place]
         memory, last_update = states.kept.detach()[place], states.last_update[place]
         contents = Contents(model, batch, halves, memory)
-        if len(halves.moved):
+        if block is not None:
+            self._by_block(model, batch, halves, contents, last_update, block)
+        elif len(halves.moved):
             mail = Reading(model, batch, halves, halves.moments, contents.recipients)
             last_update[halves.moved] = mail.newest_t
             if sweeps is None:
@@ -190,7 +199,44 @@ class InOrder:
                     if torch.equal(swept, memory[halves.moved]):
                         break  # it is exact: further sweeps would find the same
                     contents.write(halves.moved, swept)
-        return MemoryInOrder(model, batch, states, halves, contents, last_update, sweeps != 1)
+        return MemoryInOrder(
+            model, batch, states, halves, contents, last_update, block is not None or sweeps != 1
+        )
+
+    def _by_block(
+        self,
+        model: MDGNN,
+        batch: EventStream,
+        halves: HalfEvents,
+        contents: Contents,
+        last_update: Tensor,
+        block: int,
+    ) -> None:
+        """Write the memory and time of each half-event as just before its block, block after block."""
+        number = torch.div(halves.event, block, rounding_mode="floor")
+        received = halves.received(halves.node, number * block)
+        moved = received.nonzero().squeeze(1)
+        if not len(moved):
+            return
+        # A node's half-events of one block are alike: they are neighbours here, and the first stands for all.
+        node, number = halves.node[moved], number[moved]
+        alike = torch.ones_like(moved, dtype=torch.bool)
+        alike[1:] = (node[1:] != node[:-1]) | (number[1:] != number[:-1])
+        first = moved[alike]
+        moments = halves.after(halves.node[first], received[first], model.memory)
+        mail = Reading(model, batch, halves, moments, contents.recipients)
+        of_first = alike.cumsum(0) - 1
+        last_update[moved] = mail.newest_t[of_first]
+        order = torch.argsort(number[alike], stable=True)
+        everyone = torch.argsort(number, stable=True)
+        counts, sizes = torch.bincount(number[alike]), torch.bincount(number)
+        updated = contents.memory.new_empty(len(first), contents.memory.shape[1])
+        for some, all_of_them in zip(
+            torch.split(order, counts.tolist()), torch.split(everyone, sizes.tolist()), strict=True
+        ):
+            if len(some):
+                updated[some] = mail.update(contents, last_update, some)
+                contents.write(moved[all_of_them], updated[of_first[all_of_them]])
 
     def _by_level(self, batch: EventStream, halves: HalfEvents) -> list[Tensor]:
         """Return the moved half-events level by level, as places among them."""

@@ -38,6 +38,7 @@ class FitConfig(Settings):
     smoothing: PRES | None = None  # mends what large batches do to memory
     memory: Literal["standard", "exact"] = "standard"  # "exact": as if events came one at a time
     sweeps: int = pydantic.Field(1, ge=1)  # passes over a batch towards the exact memory; 1: standard
+    block: int | None = pydantic.Field(None, ge=1)  # inside a batch, memory moves as by batches of that size
     refresh: int | None = pydantic.Field(None, ge=1)  # events that see the same memory; None: a whole batch's
     grad_updates: int = pydantic.Field(1, ge=1)  # of those inside a batch, the last that gradients reach
     eval_memory: Literal["standard", "trained"] = "standard"  # how memory moves in validation and test
@@ -80,6 +81,13 @@ class FitConfig(Settings):
             )
         if self.memory == "exact" and self.sweeps > 1:
             raise ValueError("memory='exact' needs no sweeps: leave out sweeps, or memory.")
+        if self.block is not None and (self.refresh is None or self.memory == "exact" or self.sweeps > 1):
+            raise ValueError(
+                f"block={self.block} says how memory moves inside a batch that refresh looks into: give "
+                "refresh, and neither sweeps nor memory='exact'."
+            )
+        if self.block is not None and self.grad_updates > 1:
+            raise ValueError("grad_updates go with sweeps or memory='exact', not with block.")
         if self.grad_updates > 1 and self.refresh is None:
             raise ValueError("grad_updates are those inside a batch: they need refresh.")
         return self

@@ -77,6 +77,7 @@ def train_on_batch(
     sweeps: int | None = 1,
     depth: int = 0,
     refresh: int = 1,
+    block: int | None = None,
 ) -> dict[str, float]:
     """Take one or more optimiser steps on a temporal batch, absorb it, and return means over its events.
 
@@ -95,6 +96,7 @@ def train_on_batch(
         depth: 0 lets every event see memory as the batch found it. With more they see that inside the batch,
             by sweeps with the weights that the batch began with; gradients reach the last so many updates.
         refresh: How many events see the same memory inside a batch, see `MDGNN.look`.
+        block: With ``depth``, instead of sweeps: see `InOrder.memory`.
     """
     batch, device = prepared.batch, prepared.negatives.device
     total: dict[str, float] = {}
@@ -102,7 +104,7 @@ def train_on_batch(
     if depth:
         with torch.no_grad(), arithmetic(device, precision):
             start = model.measure(distinct(torch.cat(list(_roles(model, prepared).values()))))
-            inside = model.in_order.memory(model, batch, start, sweeps, prepared.delivery.letters)
+            inside = model.in_order.memory(model, batch, start, sweeps, block, prepared.delivery.letters)
     for step, view in prepared.steps(model, inside, refresh):
         with arithmetic(device, precision):
             states = model.states_of(view, inside, depth)
@@ -159,7 +161,7 @@ def _take_in(
 ) -> None:
     """Absorb the batch; a filter observes the transitions of its nodes and of the negatives."""
     batch, delivery = prepared.batch, prepared.delivery
-    in_order = inside if sweeps != 1 else None  # one sweep is the standard's way
+    in_order = inside if inside is not None and inside.swept else None  # one sweep is the standard's way
     if not isinstance(model.correction, Filter):
         model.absorb(batch, states, sweeps, delivery, in_order)
         return

@@ -131,6 +131,7 @@ class Trainer:
             sweeps=self.config.train_sweeps,
             depth=self.config.depth,
             refresh=self.config.refresh or 1,
+            block=self.config.block,
         )
         for name, value in means.items():
             self.sums[name] = self.sums.get(name, 0.0) + len(batch) * value
