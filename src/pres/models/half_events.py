@@ -52,6 +52,7 @@ class HalfEvents:
     letters: Letters  # [m] at most one per event and recipient, sorted by recipient and then by event
     letter_keys: Tensor  # [m] recipient * b + event, increasing
     about: Tensor  # [m] the half-event that each is about
+    blocks: Blocks | None  # how letters make room for each other, unless every one has a slot of its own
     moved: Tensor  # [v] the half-events that are moved,
     moments: Moments  # [v] and what they follow from
 
@@ -100,23 +101,67 @@ class HalfEvents:
         b, slots = len(self.of_src), memory.slots
         slot = torch.arange(slots, device=nodes.device)
         newest = torch.searchsorted(self.letter_keys, nodes * b) + received - 1
+        if self.blocks is None:
+            read, inside = newest.unsqueeze(1) - slot, received.clamp(max=slots).unsqueeze(1)
+        else:
+            read, inside = self.blocks.read(newest, slots)
         before = torch.searchsorted(self.keys, nodes * b + self.letters.at[newest], right=True) - 1
         before = torch.where((before >= 0) & (self.node[before.clamp(min=0)] == nodes), before, -1)
-        inside = received.clamp(max=slots).unsqueeze(1)
         older = slot - inside  # counted from the newest mail in the stored mailbox
         stored = memory.mails_received[nodes].unsqueeze(1)
         return Moments(
             node=nodes,
             before=before,
-            read=torch.where(slot < inside, newest.unsqueeze(1) - slot, -1),
+            read=torch.where(slot < inside, read, -1),
             stored=torch.where((older >= 0) & (older < stored), (stored - 1 - older) % slots, -1),
         )
 
 
-def half_events(model: MDGNN, batch: EventStream, sent: Letters | None = None) -> HalfEvents:
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Letters as standard batches of a block each would send them: one to a recipient, and that the last.
+
+    A neighbour's event is the last only where the recipient has none of its own in the block.
+    """
+
+    last: Tensor  # [m] the last letter of the block so far, at each letter
+    kept: Tensor  # [k] the last ones of whole blocks, sorted by recipient and then by block
+    earlier: Tensor  # [m] the kept ones of the same recipient before the block of each letter
+    first: Tensor  # [m] where the kept ones of its recipient begin
+
+    @classmethod
+    def of(cls, letters: Letters, size: int, batch_length: int) -> Blocks:
+        """Return them for letters sorted by recipient and then by event."""
+        place = torch.arange(len(letters.to), device=letters.to.device)
+        group = letters.to * (batch_length // size + 1) + torch.div(letters.at, size, rounding_mode="floor")
+        begins = torch.ones_like(letters.is_own)
+        begins[1:] = group[1:] != group[:-1]
+        number = begins.cumsum(0) - 1
+        start = begins.nonzero().squeeze(1)
+        own = torch.where(letters.is_own, place, -1).cummax(0).values
+        last = torch.where(own >= start[number], own, place)
+        ends = torch.cat([start[1:] - 1, place[-1:]])
+        first = torch.searchsorted(letters.to[start], letters.to)
+        return cls(last, last[ends], number - first, first)
+
+    def read(self, newest: Tensor, slots: int) -> tuple[Tensor, Tensor]:
+        """Return the letters `[q, slots]` in mailboxes with ``newest`` `[q]`, and how many each has."""
+        slot = torch.arange(slots, device=newest.device)
+        earlier, first = self.earlier[newest].unsqueeze(1), self.first[newest].unsqueeze(1)
+        kept = self.kept[(first + earlier - slot).clamp(min=0)]
+        return torch.where(slot == 0, self.last[newest].unsqueeze(1), kept), (1 + earlier).clamp(max=slots)
+
+
+def half_events(
+    model: MDGNN, batch: EventStream, sent: Letters | None = None, block: int | None = None
+) -> HalfEvents:
     """Return the half-events of a batch, and what each follows from under the model's mail.
 
-    ``sent`` are the batch's letters, if they are known.
+    Args:
+        model: The model, its memory as the batch finds it.
+        batch: The events.
+        sent: The batch's letters, if they are known.
+        block: Events of a block, if mailboxes are filled as by standard batches of that size.
     """
     b, slots = len(batch), model.memory.slots
     neighbourly = model.index if model.deliver_to == "neighbours" else None
@@ -146,6 +191,7 @@ def half_events(model: MDGNN, batch: EventStream, sent: Letters | None = None) -
         letters=letters,
         letter_keys=letters.to * b + letters.at,
         about=torch.searchsorted(keys, letters.own * b + letters.at),
+        blocks=None if block is None or slots == 1 else Blocks.of(letters, block, b),
         moved=none,
         moments=Moments(none, none, none.view(0, slots), none.view(0, slots)),
     )

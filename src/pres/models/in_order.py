@@ -178,7 +178,7 @@ class InOrder:
                 standard batches of that size would make of it.
             sent: The batch's letters, if they are known.
         """
-        halves = half_events(model, batch, sent)
+        halves = half_events(model, batch, sent, block)
         nodes, place = torch.unique_consecutive(halves.node, return_inverse=True)
         if states is None:
             states = model.measure(nodes)
@@ -255,18 +255,21 @@ class InOrder:
         """
         state, batch, halves, letters = found.model.memory, found.batch, found.halves, found.halves.letters
         last = halves.last
+        given = torch.arange(len(letters.to), device=last.device)
+        if halves.blocks is not None:
+            given = halves.blocks.kept
         recipients, place, counts = torch.unique_consecutive(
-            letters.to, return_inverse=True, return_counts=True
+            letters.to[given], return_inverse=True, return_counts=True
         )
         ends = counts.cumsum(0)
         from_end = ends[place] - 1 - torch.arange(len(place), device=place.device)
         newest = (from_end < state.slots).nonzero().squeeze(1)  # the others would be lost at once
         rank = (counts.clamp(max=state.slots)[place] - 1 - from_end)[newest]
-        kept, content = letters[newest], rows(found.contents.table, halves.about[newest])
+        kept, content = letters[given[newest]], rows(found.contents.table, halves.about[given[newest]])
         state.commit(halves.node[last], found.memory[last], found.last_update[last])
         state.deliver(kept.to, content, batch.offset + kept.at, batch.t[kept.at], rank)
         # In order no update is lost: counts are those of a batch that held the newest letter's event alone.
-        newest_of_each = letters[ends - 1]
+        newest_of_each = letters[given[ends - 1]]
         own_events = newest_of_each.is_own.long()
         state.tally(recipients, own_events, torch.ones_like(own_events), batch.t[newest_of_each.at])
         state.last_event[halves.node[last]] = batch.t[halves.event[last]]
