@@ -108,6 +108,7 @@ def test_the_preset_is_the_default_of_what_is_not_given() -> None:
     given = FitConfig.of({"preset": "large", "batch_size": 250, "lr_rule": "fixed"})
     assert (given.batch_size, given.step_size, given.lr_rule) == (250, 250, "fixed")
     assert given.refresh == PRESETS["large"]["refresh"]
+    assert FitConfig.of({"preset": "large", "memory": "exact"}).block is None
     by_name = pres.fit(made(), EVENTS, preset="large", batch_size=400, epochs=1)
     written_out = pres.fit(made(), EVENTS, **PRESETS["large"] | {"batch_size": 400}, epochs=1)
     assert results(by_name) == results(written_out)

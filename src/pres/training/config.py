@@ -15,7 +15,14 @@ from pres.smoothing.config import PRES
 
 # What large batches need to lose nothing, chosen on validation: see docs/large-batches.md.
 PRESETS: dict[str, dict[str, Any]] = {
-    "large": {"batch_size": 3200, "step_size": 400, "refresh": 50, "lr_rule": "sqrt"},
+    "large": {
+        "batch_size": 3200,
+        "step_size": 400,
+        "block": 200,
+        "refresh": 50,
+        "lr_rule": "sqrt",
+        "warmup": 0.25,
+    },
 }
 
 
@@ -68,6 +75,8 @@ class FitConfig(Settings):
         if given["preset"] not in PRESETS:
             return given
         found = PRESETS[given["preset"]] | given
+        if "block" not in given and {"memory", "sweeps", "grad_updates"} & given.keys():
+            found["block"] = None  # memory inside a batch is said to move in another way
         if "step_size" not in given and isinstance(found["batch_size"], int):
             found["step_size"] = min(found["step_size"], found["batch_size"])
         return found
