@@ -33,12 +33,11 @@ MODES: dict[str, dict[str, Any]] = {
     "standard": {},
     "steps of 200": {"step_size": 200},
     "preset": {"preset": "large"},
-    "preset, 2 sweeps": {"preset": "large", "sweeps": 2},
     "preset, exact": {"preset": "large", "memory": "exact"},
 }
 SIZES = (200, 800, 3200)
 EVENTS_PER_ROUND = 12_800
-ROUNDS = 5
+ROUNDS = 3
 
 
 def run() -> None:
