@@ -204,6 +204,7 @@ def test_a_filter_is_told_what_one_sweep_leaves_out() -> None:
         partner = (pair - {node} or {node}).pop()
         met = [e for e in range(own[-1] + 1) if partner in (int(batch.src[e]), int(batch.dst[e]))]
         assert (int(count[i]), int(partner_count[i])) == (len(own), len(met))
+        assert inside.start is not None
         began = inside.start.last_update[inside.start.nodes == node]
         assert float(elapsed[i]) == float(batch.t[own[-1]] - began)
 

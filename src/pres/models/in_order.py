@@ -63,16 +63,22 @@ class MemoryInOrder:
 
     model: MDGNN
     batch: EventStream
-    start: States  # of the batch's nodes, among others', as it found them
+    start: States | None  # of the batch's nodes, among others', as it found them, if that was needed
     halves: HalfEvents
     contents: Contents
     last_update: Tensor  # [h] the time that the memory of each half-event is of
     swept: bool  # whether that memory is more than what the batch found
+    by_block: ByBlock | None  # what of it is left to do, if that is done block by block
 
     @property
     def memory(self) -> Tensor:
         """The memory `[h, d]` just before each half-event."""
         return self.contents.memory
+
+    def advance(self, stop: int) -> None:
+        """Make memory before the events up to place ``stop`` known, with the weights as they are."""
+        if self.by_block is not None:
+            self.by_block.advance(stop)
 
     def measure(self, nodes: Tensor, received: Tensor, depth: int = 1) -> States:
         """Return the memory of nodes `[u]`, each as soon as it has so many letters `[u]` of the batch.
@@ -142,6 +148,75 @@ class MemoryInOrder:
         return Contents(self.model, self.batch, halves, memory)
 
 
+class ByBlock:
+    """Moves memory inside a batch block after block, as standard batches of a block each would.
+
+    Args:
+        model: The model, its memory as the batch found it.
+        batch: The events.
+        halves: Their half-events.
+        contents: Where the memory just before each block is written, for all of its half-events.
+        last_update: Likewise the times `[h]` it is of.
+        size: Events of a block.
+    """
+
+    def __init__(
+        self,
+        model: MDGNN,
+        batch: EventStream,
+        halves: HalfEvents,
+        contents: Contents,
+        last_update: Tensor,
+        size: int,
+    ) -> None:
+        self.model, self.halves, self.contents, self.last_update = model, halves, contents, last_update
+        self.size, self.done = size, 0
+        number = torch.div(halves.event, size, rounding_mode="floor")
+        # A node's half-events of one block are alike: they are neighbours here, and the first stands for all.
+        begins = torch.ones_like(number, dtype=torch.bool)
+        begins[1:] = (halves.node[1:] != halves.node[:-1]) | (number[1:] != number[:-1])
+        first = begins.nonzero().squeeze(1)
+        received = halves.received(halves.node[first], number[first] * size)
+        self.moved, self.still = (
+            at.squeeze(1) for at in ((received > 0).nonzero(), (received == 0).nonzero())
+        )
+        self.node = halves.node[first]
+        moments = halves.after(self.node[self.moved], received[self.moved], model.memory)
+        self.mail = Reading(model, batch, halves, moments, contents.recipients)
+        self.stands_for = begins.cumsum(0) - 1  # [h] the place of each half-event's first among all firsts
+        blocks = int(number.max()) + 1 if len(number) else 0
+        self._moved, self._still = (_by_number(number[first][at], blocks) for at in (self.moved, self.still))
+        self._everyone = _by_number(number, blocks)
+        self._memory = contents.memory.new_empty(len(first), contents.memory.shape[1])
+        self._time = last_update.new_empty(len(first))
+
+    @torch.no_grad()
+    def advance(self, stop: int) -> None:
+        """Go on with all blocks that begin before place ``stop``."""
+        while self.done < len(self._everyone) and self.done * self.size < stop:
+            moved, still, everyone = (
+                of_block[self.done] for of_block in (self._moved, self._still, self._everyone)
+            )
+            if len(still):  # nothing of the batch has reached them: they are as it found them
+                at = self.still[still]
+                states = self.model.measure(self.node[at])
+                self._memory[at], self._time[at] = states.kept.to(self._memory.dtype), states.last_update
+            if len(moved):
+                at = self.moved[moved]
+                self._memory[at] = self.mail.update(self.contents, self.last_update, moved)
+                self._time[at] = self.mail.newest_t[moved]
+            place = self.stands_for[everyone]
+            self.contents.write(everyone, self._memory[place])
+            self.last_update[everyone] = self._time[place]
+            self.done += 1
+
+
+def _by_number(number: Tensor, count: int) -> list[Tensor]:
+    """Return the places of 0, of 1, …: so many numbers."""
+    sizes = torch.bincount(number, minlength=count).tolist()
+    return list(torch.split(torch.argsort(number, stable=True), sizes))
+
+
 class InOrder:
     """Computes memory inside batches; the levels of a batch are found once, and kept.
 
@@ -166,6 +241,7 @@ class InOrder:
         sweeps: int | None = None,
         block: int | None = None,
         sent: Letters | None = None,
+        lazily: bool = False,
     ) -> MemoryInOrder:
         """Return the memory just before each event of the batch.
 
@@ -177,16 +253,24 @@ class InOrder:
             block: Instead, memory as just before each block of so many events, block after block: what
                 standard batches of that size would make of it.
             sent: The batch's letters, if they are known.
+            lazily: Leave blocks to `MemoryInOrder.advance`, with the weights of that moment.
         """
         halves = half_events(model, batch, sent, block)
-        nodes, place = torch.unique_consecutive(halves.node, return_inverse=True)
-        if states is None:
-            states = model.measure(nodes)
-        place = states.places_of(nodes)[place]
-        memory, last_update = states.kept.detach()[place], states.last_update[place]
+        if block is not None:  # blocks find everything in their turn
+            memory = model.memory.memory.new_zeros(len(halves.node), model.memory.dim)
+            last_update = model.memory.last_update.new_zeros(len(halves.node))
+        else:
+            nodes, place = torch.unique_consecutive(halves.node, return_inverse=True)
+            if states is None:
+                states = model.measure(nodes)
+            place = states.places_of(nodes)[place]
+            memory, last_update = states.kept.detach()[place], states.last_update[place]
         contents = Contents(model, batch, halves, memory)
+        by_block = None
         if block is not None:
-            self._by_block(model, batch, halves, contents, last_update, block)
+            by_block = ByBlock(model, batch, halves, contents, last_update, block)
+            if not lazily:
+                by_block.advance(len(batch))
         elif len(halves.moved):
             mail = Reading(model, batch, halves, halves.moments, contents.recipients)
             last_update[halves.moved] = mail.newest_t
@@ -199,44 +283,8 @@ class InOrder:
                     if torch.equal(swept, memory[halves.moved]):
                         break  # it is exact: further sweeps would find the same
                     contents.write(halves.moved, swept)
-        return MemoryInOrder(
-            model, batch, states, halves, contents, last_update, block is not None or sweeps != 1
-        )
-
-    def _by_block(
-        self,
-        model: MDGNN,
-        batch: EventStream,
-        halves: HalfEvents,
-        contents: Contents,
-        last_update: Tensor,
-        block: int,
-    ) -> None:
-        """Write the memory and time of each half-event as just before its block, block after block."""
-        number = torch.div(halves.event, block, rounding_mode="floor")
-        received = halves.received(halves.node, number * block)
-        moved = received.nonzero().squeeze(1)
-        if not len(moved):
-            return
-        # A node's half-events of one block are alike: they are neighbours here, and the first stands for all.
-        node, number = halves.node[moved], number[moved]
-        alike = torch.ones_like(moved, dtype=torch.bool)
-        alike[1:] = (node[1:] != node[:-1]) | (number[1:] != number[:-1])
-        first = moved[alike]
-        moments = halves.after(halves.node[first], received[first], model.memory)
-        mail = Reading(model, batch, halves, moments, contents.recipients)
-        of_first = alike.cumsum(0) - 1
-        last_update[moved] = mail.newest_t[of_first]
-        order = torch.argsort(number[alike], stable=True)
-        everyone = torch.argsort(number, stable=True)
-        counts, sizes = torch.bincount(number[alike]), torch.bincount(number)
-        updated = contents.memory.new_empty(len(first), contents.memory.shape[1])
-        for some, all_of_them in zip(
-            torch.split(order, counts.tolist()), torch.split(everyone, sizes.tolist()), strict=True
-        ):
-            if len(some):
-                updated[some] = mail.update(contents, last_update, some)
-                contents.write(moved[all_of_them], updated[of_first[all_of_them]])
+        moves = block is not None or sweeps != 1
+        return MemoryInOrder(model, batch, states, halves, contents, last_update, moves, by_block)
 
     def _by_level(self, batch: EventStream, halves: HalfEvents) -> list[Tensor]:
         """Return the moved half-events level by level, as places among them."""

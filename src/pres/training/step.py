@@ -84,7 +84,7 @@ def train_on_batch(
     Among them are the ``loss`` without the coherence objective and the ``movement`` of memory. Every step
     measures memory anew from the same mail; the batch is absorbed once: with the memory that its only step
     measured, or with what the weights after several make of the mail. With ``depth`` it is the memory that
-    the weights before the first step made, which its events have seen.
+    its events have seen: by the weights before the first step, or with blocks by those before each.
 
     Args:
         model: The model, its memory as before the batch.
@@ -103,9 +103,15 @@ def train_on_batch(
     states, inside = None, None
     if depth:
         with torch.no_grad(), arithmetic(device, precision):
-            start = model.measure(distinct(torch.cat(list(_roles(model, prepared).values()))))
-            inside = model.in_order.memory(model, batch, start, sweeps, block, prepared.delivery.letters)
+            start = None  # blocks measure nodes in their turn, but a filter observes them all
+            if block is None or isinstance(model.correction, Filter):
+                start = model.measure(distinct(torch.cat(list(_roles(model, prepared).values()))))
+            letters = prepared.delivery.letters
+            inside = model.in_order.memory(model, batch, start, sweeps, block, letters, lazily=True)
     for step, view in prepared.steps(model, inside, refresh):
+        if inside is not None:
+            with arithmetic(device, precision):
+                inside.advance(step.offset + len(step) - batch.offset)
         with arithmetic(device, precision):
             states = model.states_of(view, inside, depth)
             positive, negative = model.score(view, states)
