@@ -14,44 +14,15 @@ from torch import Tensor
 
 from pres.events import EventStream
 from pres.incidence import distinct
+from pres.models.by_block import ByBlock
 from pres.models.half_events import HalfEvents, Moments, half_events
 from pres.models.letters import Letters
-from pres.models.states import States, joined
-from pres.nn.gather import Picked, rows
-from pres.nn.memory import Mail
+from pres.models.reading import Contents, Reading
+from pres.models.states import States, corrected, joined
+from pres.nn.gather import rows
 
 if TYPE_CHECKING:
     from pres.models.mdgnn import MDGNN
-
-
-class Contents:
-    """What mail holds inside a batch: that about each half-event, then what its recipients had before.
-
-    Args:
-        model: The model, its memory as the batch found it.
-        batch: The events.
-        halves: Their half-events.
-        memory: The memory `[h, d]` just before each of them; what gradients it has they pass on.
-    """
-
-    def __init__(self, model: MDGNN, batch: EventStream, halves: HalfEvents, memory: Tensor) -> None:
-        state = model.memory
-        self.dim, self.other = state.dim, halves.other
-        always = torch.ones_like(halves.node, dtype=torch.bool)
-        about = Letters(halves.node, halves.node, halves.node[halves.other], halves.event, always)
-        self.memory = memory
-        beside = model.about(batch, about).to(memory.dtype)
-        own = torch.cat([memory, rows(memory, halves.other), beside], dim=1)
-        # One mail takes the place of another, so nothing is left of older ones where there is one slot.
-        self.recipients = halves.node[:0] if state.slots == 1 else distinct(halves.letters.to)
-        older = rows(state.mail.flatten(1), self.recipients).view(-1, state.mail_dim)
-        self.table = torch.cat([own, older.to(own.dtype)]) if len(older) else own
-
-    def write(self, moved: Tensor, memory: Tensor) -> None:
-        """Let some half-events have other memories; without gradients."""
-        self.memory[moved] = memory
-        self.table[moved, : self.dim] = memory
-        self.table[self.other[moved], self.dim : 2 * self.dim] = memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +87,8 @@ class MemoryInOrder:
             partner = halves.other[halves.about[newest]]
             partner_count = partner - halves.first(partner) + 1
         last_event = self.batch.t[halves.event[before]]
-        return model.corrected(
+        return corrected(
+            model.correction,
             nodes=moments.node,
             previous=previous.detach(),
             measured=reading.update(contents, self.last_update),
@@ -146,75 +118,6 @@ class MemoryInOrder:
         if len(still):  # its node as the batch found it
             memory = memory.index_copy(0, still, self.model.measure(halves.node[still]).kept.to(memory.dtype))
         return Contents(self.model, self.batch, halves, memory)
-
-
-class ByBlock:
-    """Moves memory inside a batch block after block, as standard batches of a block each would.
-
-    Args:
-        model: The model, its memory as the batch found it.
-        batch: The events.
-        halves: Their half-events.
-        contents: Where the memory just before each block is written, for all of its half-events.
-        last_update: Likewise the times `[h]` it is of.
-        size: Events of a block.
-    """
-
-    def __init__(
-        self,
-        model: MDGNN,
-        batch: EventStream,
-        halves: HalfEvents,
-        contents: Contents,
-        last_update: Tensor,
-        size: int,
-    ) -> None:
-        self.model, self.halves, self.contents, self.last_update = model, halves, contents, last_update
-        self.size, self.done = size, 0
-        number = torch.div(halves.event, size, rounding_mode="floor")
-        # A node's half-events of one block are alike: they are neighbours here, and the first stands for all.
-        begins = torch.ones_like(number, dtype=torch.bool)
-        begins[1:] = (halves.node[1:] != halves.node[:-1]) | (number[1:] != number[:-1])
-        first = begins.nonzero().squeeze(1)
-        received = halves.received(halves.node[first], number[first] * size)
-        self.moved, self.still = (
-            at.squeeze(1) for at in ((received > 0).nonzero(), (received == 0).nonzero())
-        )
-        self.node = halves.node[first]
-        moments = halves.after(self.node[self.moved], received[self.moved], model.memory)
-        self.mail = Reading(model, batch, halves, moments, contents.recipients)
-        self.stands_for = begins.cumsum(0) - 1  # [h] the place of each half-event's first among all firsts
-        blocks = int(number.max()) + 1 if len(number) else 0
-        self._moved, self._still = (_by_number(number[first][at], blocks) for at in (self.moved, self.still))
-        self._everyone = _by_number(number, blocks)
-        self._memory = contents.memory.new_empty(len(first), contents.memory.shape[1])
-        self._time = last_update.new_empty(len(first))
-
-    @torch.no_grad()
-    def advance(self, stop: int) -> None:
-        """Go on with all blocks that begin before place ``stop``."""
-        while self.done < len(self._everyone) and self.done * self.size < stop:
-            moved, still, everyone = (
-                of_block[self.done] for of_block in (self._moved, self._still, self._everyone)
-            )
-            if len(still):  # nothing of the batch has reached them: they are as it found them
-                at = self.still[still]
-                states = self.model.measure(self.node[at])
-                self._memory[at], self._time[at] = states.kept.to(self._memory.dtype), states.last_update
-            if len(moved):
-                at = self.moved[moved]
-                self._memory[at] = self.mail.update(self.contents, self.last_update, moved)
-                self._time[at] = self.mail.newest_t[moved]
-            place = self.stands_for[everyone]
-            self.contents.write(everyone, self._memory[place])
-            self.last_update[everyone] = self._time[place]
-            self.done += 1
-
-
-def _by_number(number: Tensor, count: int) -> list[Tensor]:
-    """Return the places of 0, of 1, …: so many numbers."""
-    sizes = torch.bincount(number, minlength=count).tolist()
-    return list(torch.split(torch.argsort(number, stable=True), sizes))
 
 
 class InOrder:
@@ -321,50 +224,3 @@ class InOrder:
         own_events = newest_of_each.is_own.long()
         state.tally(recipients, own_events, torch.ones_like(own_events), batch.t[newest_of_each.at])
         state.last_event[halves.node[last]] = batch.t[halves.event[last]]
-
-
-class Reading:
-    """The mail of moments: all that does not change from one sweep to the next."""
-
-    def __init__(
-        self, model: MDGNN, batch: EventStream, halves: HalfEvents, moments: Moments, recipients: Tensor
-    ) -> None:
-        self.model, self.moments = model, moments
-        state = model.memory
-        letter = moments.read.clamp(min=0)
-        at = halves.letters.at[letter]
-        self.content, self.event, self.t = halves.about[letter], batch.offset + at, batch.t[at]
-        self.mask = moments.read >= 0
-        self.newest_t = batch.t[at[:, 0]]  # the first slot is a letter of the batch, and none is newer
-        if state.slots > 1:  # else the letter has taken the place of older mail
-            inside, node, slot = self.mask, moments.node.unsqueeze(1), moments.stored.clamp(min=0)
-            older = len(halves.node) + torch.searchsorted(recipients, node) * state.slots + slot
-            self.content = torch.where(inside, self.content, older)
-            self.event = torch.where(inside, self.event, state.mail_event[node, slot])
-            self.t = torch.where(inside, self.t, state.mail_t[node, slot])
-            self.mask = inside | (moments.stored >= 0)
-
-    def previous(
-        self, memory: Tensor, last_update: Tensor, some: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Return the memory `[w, d]` that moments had at their half-event before, and the time it is of."""
-        state, moments = self.model.memory, self.moments if some is None else self.moments[some]
-        begun, before = moments.before >= 0, moments.before.clamp(min=0)
-        since = torch.where(begun, last_update[before], state.last_update[moments.node])
-        found = rows(memory, before)
-        if state.slots > 1:  # else who has a letter has had an event
-            found = torch.where(begun.unsqueeze(1), found, rows(state.memory, moments.node))
-        return found, since
-
-    def update(self, contents: Contents, last_update: Tensor, some: Tensor | None = None) -> Tensor:
-        """Return the memory `[w, d]` of (some) moments, from that of all half-events."""
-        state = self.model.memory
-        every = (self.content, self.event, self.t, self.mask, self.newest_t, self.moments.node)
-        content, event, t, mask, newest_t, node = every if some is None else (part[some] for part in every)
-        previous, since = self.previous(contents.memory, last_update, some)
-        difference = t - since.unsqueeze(1) if state.slots == 1 else newest_t.unsqueeze(1) - t
-        picked = Picked(contents.table, content)
-        mail = Mail(picked, event, t, mask, state.count[node], state.partner_count[node])
-        messages = self.model.message(mail, difference.masked_fill(~mask, 0))
-        updated: Tensor = self.model.updater(previous, messages, mask)
-        return updated

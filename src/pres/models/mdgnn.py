@@ -19,7 +19,7 @@ from pres.events import EventStream
 from pres.models.checks import check_next, check_pairs, check_whole
 from pres.models.in_order import InOrder, MemoryInOrder
 from pres.models.letters import Delivery, Letters, delivery_of, letters_of
-from pres.models.states import Correction, States
+from pres.models.states import Correction, States, corrected
 from pres.models.view import Inside, View, view_of
 from pres.nn.codes import NodeCodes
 from pres.nn.decoders import LinkDecoder
@@ -214,7 +214,8 @@ class MDGNN(nn.Module):
         messages = self.message(mail, difference.masked_fill(~mail.mask, 0))
         has_mail = pending.unsqueeze(1)
         measured = torch.where(has_mail, self.updater(previous, messages, mail.mask), previous)
-        return self.corrected(
+        return corrected(
+            self.correction,
             nodes=nodes,
             previous=previous,
             measured=measured,
@@ -224,39 +225,6 @@ class MDGNN(nn.Module):
             count=mail.count,
             partner_count=mail.partner_count,
             last_event=self.memory.last_event[nodes],
-        )
-
-    def corrected(
-        self,
-        *,
-        nodes: Tensor,
-        previous: Tensor,
-        measured: Tensor,
-        previous_update: Tensor,
-        last_update: Tensor,
-        pending: Tensor,
-        count: Tensor,
-        partner_count: Tensor,
-        last_event: Tensor,
-    ) -> States:
-        """Return measured memories as states, corrected if the model has a correction."""
-        kept, embedded = measured, measured
-        if self.correction is not None:
-            elapsed = last_update - previous_update
-            found = self.correction(nodes, previous, measured, elapsed, count, partner_count)
-            kept = torch.where(pending.unsqueeze(1), found, previous)
-            embedded = kept if self.correction.embedded else measured
-        return States(
-            nodes=nodes,
-            previous=previous,
-            measured=measured,
-            kept=kept,
-            memory=embedded,
-            previous_update=previous_update,
-            last_update=last_update,
-            pending=pending,
-            count=count,
-            last_event=last_event,
         )
 
     def states_of(self, view: View, inside: MemoryInOrder | None = None, depth: int = 1) -> States:

@@ -67,3 +67,37 @@ class Correction(Protocol):
     ) -> Tensor:
         """Return the corrected memory `[u, d]` of nodes that had mail; of others it is not used."""
         ...
+
+
+def corrected(
+    correction: Correction | None,
+    *,
+    nodes: Tensor,
+    previous: Tensor,
+    measured: Tensor,
+    previous_update: Tensor,
+    last_update: Tensor,
+    pending: Tensor,
+    count: Tensor,
+    partner_count: Tensor,
+    last_event: Tensor,
+) -> States:
+    """Return measured memories as states, corrected if there is a correction."""
+    kept, embedded = measured, measured
+    if correction is not None:
+        elapsed = last_update - previous_update
+        found = correction(nodes, previous, measured, elapsed, count, partner_count)
+        kept = torch.where(pending.unsqueeze(1), found, previous)
+        embedded = kept if correction.embedded else measured
+    return States(
+        nodes=nodes,
+        previous=previous,
+        measured=measured,
+        kept=kept,
+        memory=embedded,
+        previous_update=previous_update,
+        last_update=last_update,
+        pending=pending,
+        count=count,
+        last_event=last_event,
+    )

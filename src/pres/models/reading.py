@@ -1,0 +1,95 @@
+"""The mail of nodes at places inside a batch, and what an update makes of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from pres.events import EventStream
+from pres.incidence import distinct
+from pres.models.half_events import HalfEvents, Moments
+from pres.models.letters import Letters
+from pres.nn.gather import Picked, rows
+from pres.nn.memory import Mail
+
+if TYPE_CHECKING:
+    from pres.models.mdgnn import MDGNN
+
+
+class Contents:
+    """What mail holds inside a batch: that about each half-event, then what its recipients had before.
+
+    Args:
+        model: The model, its memory as the batch found it.
+        batch: The events.
+        halves: Their half-events.
+        memory: The memory `[h, d]` just before each of them; what gradients it has they pass on.
+    """
+
+    def __init__(self, model: MDGNN, batch: EventStream, halves: HalfEvents, memory: Tensor) -> None:
+        state = model.memory
+        self.dim, self.other = state.dim, halves.other
+        always = torch.ones_like(halves.node, dtype=torch.bool)
+        about = Letters(halves.node, halves.node, halves.node[halves.other], halves.event, always)
+        self.memory = memory
+        beside = model.about(batch, about).to(memory.dtype)
+        own = torch.cat([memory, rows(memory, halves.other), beside], dim=1)
+        # One mail takes the place of another, so nothing is left of older ones where there is one slot.
+        self.recipients = halves.node[:0] if state.slots == 1 else distinct(halves.letters.to)
+        older = rows(state.mail.flatten(1), self.recipients).view(-1, state.mail_dim)
+        self.table = torch.cat([own, older.to(own.dtype)]) if len(older) else own
+
+    def write(self, moved: Tensor, memory: Tensor) -> None:
+        """Let some half-events have other memories; without gradients."""
+        self.memory[moved] = memory
+        self.table[moved, : self.dim] = memory
+        self.table[self.other[moved], self.dim : 2 * self.dim] = memory
+
+
+class Reading:
+    """The mail of moments: all that does not change from one sweep to the next."""
+
+    def __init__(
+        self, model: MDGNN, batch: EventStream, halves: HalfEvents, moments: Moments, recipients: Tensor
+    ) -> None:
+        self.model, self.moments = model, moments
+        state = model.memory
+        letter = moments.read.clamp(min=0)
+        at = halves.letters.at[letter]
+        self.content, self.event, self.t = halves.about[letter], batch.offset + at, batch.t[at]
+        self.mask = moments.read >= 0
+        self.newest_t = batch.t[at[:, 0]]  # the first slot is a letter of the batch, and none is newer
+        if state.slots > 1:  # else the letter has taken the place of older mail
+            inside, node, slot = self.mask, moments.node.unsqueeze(1), moments.stored.clamp(min=0)
+            older = len(halves.node) + torch.searchsorted(recipients, node) * state.slots + slot
+            self.content = torch.where(inside, self.content, older)
+            self.event = torch.where(inside, self.event, state.mail_event[node, slot])
+            self.t = torch.where(inside, self.t, state.mail_t[node, slot])
+            self.mask = inside | (moments.stored >= 0)
+
+    def previous(
+        self, memory: Tensor, last_update: Tensor, some: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the memory `[w, d]` that moments had at their half-event before, and the time it is of."""
+        state, moments = self.model.memory, self.moments if some is None else self.moments[some]
+        begun, before = moments.before >= 0, moments.before.clamp(min=0)
+        since = torch.where(begun, last_update[before], state.last_update[moments.node])
+        found = rows(memory, before)
+        if state.slots > 1:  # else who has a letter has had an event
+            found = torch.where(begun.unsqueeze(1), found, rows(state.memory, moments.node))
+        return found, since
+
+    def update(self, contents: Contents, last_update: Tensor, some: Tensor | None = None) -> Tensor:
+        """Return the memory `[w, d]` of (some) moments, from that of all half-events."""
+        state = self.model.memory
+        every = (self.content, self.event, self.t, self.mask, self.newest_t, self.moments.node)
+        content, event, t, mask, newest_t, node = every if some is None else (part[some] for part in every)
+        previous, since = self.previous(contents.memory, last_update, some)
+        difference = t - since.unsqueeze(1) if state.slots == 1 else newest_t.unsqueeze(1) - t
+        picked = Picked(contents.table, content)
+        mail = Mail(picked, event, t, mask, state.count[node], state.partner_count[node])
+        messages = self.model.message(mail, difference.masked_fill(~mask, 0))
+        updated: Tensor = self.model.updater(previous, messages, mask)
+        return updated
