@@ -105,7 +105,7 @@ def draw(table: pl.DataFrame, png: Path) -> None:
         mean, error = sum(values) / len(values), standard_error(values)
         if b == STANDARD:
             panel.axhspan(mean - error, mean + error, color="black", alpha=0.08)
-            panel.axhline(mean, color="black", linewidth=1)
+            panel.axhline(mean, color="black", linewidth=1, label="standard, b = 200")
         else:
             shift = 0.94 + 0.04 * list(COLOURS).index(way)
             panel.errorbar(b * shift, mean, yerr=error, fmt="o", color=COLOURS[way], label=way, capsize=2)
