@@ -8,7 +8,7 @@ SMALL = ["--batch-size", "50", "--factor", "4", "--epochs", "1"]
 
 def write_log(tmp_path: Path, lines: int = 1_600) -> list[str]:
     log = tmp_path / "log.csv"
-    rows = [f"user{i % 7},item{i * i % 41},{10 * i}" for i in range(lines)]
+    rows = [f"user{i * 7919 % 97},item{i * i % 613},{10 * i}" for i in range(lines)]
     log.write_text("\n".join(["user,item,ts", *rows]))
     return [str(log), "--src", "user", "--dst", "item", "--time", "ts", "--bipartite"]
 
@@ -30,7 +30,7 @@ def test_batches_shows_three_ways_on_ones_own_log(tmp_path: Path) -> None:
 
 
 def test_a_batch_size_can_be_advised_and_taken(tmp_path: Path) -> None:
-    source = write_log(tmp_path, 2_500)
+    source = write_log(tmp_path, 4_000)
     told = run("diagnose", *source, "--advise", "jodie", "--tolerance", "50", "--batch-size", "200", "--json")
     assert told.returncode == 0, told.stderr
     advice = json.loads(told.stdout)["advice"]

@@ -16,7 +16,7 @@ from pres.training.advice import Advice, advise
 from tests.oracles.sampling import fixed_edges
 from tests.training.runs import results
 
-EVENTS = pres.load("synthetic", num_events=2_500)
+EVENTS = pres.load("synthetic", num_events=4_000)
 
 
 def made() -> MDGNN:
@@ -83,8 +83,8 @@ def test_a_batch_size_is_found_and_trained_with(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_cannot_be_probed_is_one_clear_line() -> None:
-    with pytest.raises(OptionError, match="700 training events are too few to probe"):
-        advise(EVENTS[:1_000], "jodie")
+    with pytest.raises(OptionError, match="1,400 training events are too few to probe"):
+        advise(EVENTS[:2_000], "jodie")
     with pytest.raises(OptionError, match="tolerance=-1"):
         advise(EVENTS, "jodie", tolerance=-1)
     own = made()

@@ -28,13 +28,13 @@ def signalling(monkeypatch: pytest.MonkeyPatch, batch: int, times: int) -> None:
     """Send this process so many SIGINTs while it absorbs a batch; an epoch has 11, and 3 of validation."""
     absorbed, absorb = 0, MDGNN.absorb
 
-    def absorb_and_signal(self: MDGNN, *arguments: Any) -> None:
+    def absorb_and_signal(self: MDGNN, *arguments: Any, **further: Any) -> None:
         nonlocal absorbed
         absorbed += 1
         if absorbed == batch:
             for _ in range(times):
                 os.kill(os.getpid(), signal.SIGINT)
-        absorb(self, *arguments)
+        absorb(self, *arguments, **further)
 
     monkeypatch.setattr(MDGNN, "absorb", absorb_and_signal)
 

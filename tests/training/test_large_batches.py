@@ -133,6 +133,14 @@ def test_blocks_lie_inside_a_batch_that_is_looked_into() -> None:
             FitConfig.of({"block": 100} | options)
 
 
+def test_what_is_inside_a_batch_is_no_larger() -> None:
+    for options in ({"refresh": 300}, {"refresh": 10, "block": 300}):
+        with pytest.raises(OptionError, match="300 exceeds batch_size=200"):
+            FitConfig.of(options)
+    small = FitConfig.of({"preset": "large", "batch_size": 40})
+    assert (small.step_size, small.block, small.refresh) == (40, 40, 40)
+
+
 def test_gradients_through_updates_need_a_refresh() -> None:
     with pytest.raises(OptionError, match="grad_updates are those inside a batch: they need refresh"):
         FitConfig.of({"grad_updates": 2})

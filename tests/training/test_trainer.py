@@ -164,10 +164,10 @@ def test_uniform_neighbours_differ_from_epoch_to_epoch_but_not_between_runs(
         model = build_model("tgn", EVENTS, SIZES | {"strategy": "uniform", "neighbours": 2})
         look = type(model).look
 
-        def looking(self: object, *arguments: object) -> object:
+        def looking(self: object, *arguments: object, **further: object) -> object:
             if model.training:
                 found.append(arguments[3])  # type: ignore[arg-type]
-            return look(self, *arguments)  # type: ignore[arg-type]
+            return look(self, *arguments, **further)  # type: ignore[arg-type]
 
         with monkeypatch.context() as patch:
             patch.setattr(type(model), "look", looking)

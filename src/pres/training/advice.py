@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 
 from pres.errors import OptionError
@@ -58,8 +59,9 @@ def advise(
     """Return how large a batch may be for a model on ``events``.
 
     The model is trained for two epochs on the beginning of the stream, with batches of 200, 800 and 3,200
-    events but equally many optimiser steps, and validated on what follows. The AP that this loses is held
-    against the updates that such batches leave out; the loss at any size is predicted in proportion to those.
+    events (fewer where the stream is short) but equally many optimiser steps, and validated on what follows.
+    The AP that this loses is held against the updates that such batches leave out, and the loss at any size
+    is interpolated by those.
 
     Args:
         events: The whole stream; only its training part is looked at.
@@ -76,12 +78,12 @@ def advise(
     train = events.split().train
     probe = events[: min(len(train), PROBE_EVENTS)]
     room = len(probe.split().train) // FEWEST_BATCHES
-    if room < USUAL_STEP:
+    if room < 2 * USUAL_STEP:  # nothing to compare b = 200 with
         raise OptionError(
             f"the {len(train):,} training events are too few to probe batch sizes with. Give a batch_size."
         )
     allowed = sorted({USUAL_STEP, *(size for size in sizes if size <= len(train) // FEWEST_BATCHES)})
-    asked = sorted({USUAL_STEP, *(size for size in PROBED if size <= room)})
+    asked = sorted({min(size, room) for size in PROBED})
     most_lost = options.get("most_lost")
     lost = {size: _lost_updates(train, size, most_lost) for size in sorted({*allowed, *asked})}
     lost_in_probe = {size: _lost_updates(probe.split().train, size, most_lost) for size in asked}
@@ -139,9 +141,16 @@ def _probe(
 def _predicted(
     lost: dict[int, float], probed: dict[int, float], lost_in_probe: dict[int, float]
 ) -> dict[int, float]:
-    """Return the points of AP that each size loses: in proportion to lost updates, as the probes have it."""
-    more = {size: lost_in_probe[size] - lost_in_probe[USUAL_STEP] for size in probed}
-    dropped = {size: 100 * (probed[USUAL_STEP] - ap) for size, ap in probed.items()}
-    weight = sum(value**2 for value in more.values())
-    rate = max(0.0, sum(more[size] * dropped[size] for size in probed) / weight) if weight else 0.0
-    return {size: rate * (lost[size] - lost[USUAL_STEP]) for size in lost}
+    """Return the points of AP that each size loses, by the updates it leaves out.
+
+    Between the sizes that were probed the loss is interpolated, and it never falls as more is left out;
+    beyond the largest it goes on as it did before.
+    """
+    more = np.array([lost_in_probe[size] - lost_in_probe[USUAL_STEP] for size in probed])
+    dropped = np.maximum.accumulate([max(0.0, 100 * (probed[USUAL_STEP] - ap)) for ap in probed.values()])
+    rate = (dropped[-1] - dropped[-2]) / (more[-1] - more[-2]) if more[-1] > more[-2] else 0.0
+    found = {}
+    for size in lost:
+        beyond = lost[size] - lost[USUAL_STEP]
+        found[size] = float(np.interp(beyond, more, dropped) + rate * max(0.0, beyond - more[-1]))
+    return found

@@ -79,6 +79,9 @@ class FitConfig(Settings):
             found["block"] = None  # memory inside a batch is said to move in another way
         if "step_size" not in given and isinstance(found["batch_size"], int):
             found["step_size"] = min(found["step_size"], found["batch_size"])
+        for name in ("refresh", "block"):
+            if name not in given and isinstance(found["batch_size"], int) and found[name] is not None:
+                found[name] = min(found[name], found["batch_size"])
         return found
 
     @pydantic.model_validator(mode="after")
@@ -90,6 +93,11 @@ class FitConfig(Settings):
             )
         if self.memory == "exact" and self.sweeps > 1:
             raise ValueError("memory='exact' needs no sweeps: leave out sweeps, or memory.")
+        for name, value in (("refresh", self.refresh), ("block", self.block)):
+            if value is not None and value > self.batch_size:
+                raise ValueError(
+                    f"{name}={value} exceeds batch_size={self.batch_size}: it is about the inside of a batch."
+                )
         if self.block is not None and (self.refresh is None or self.memory == "exact" or self.sweeps > 1):
             raise ValueError(
                 f"block={self.block} says how memory moves inside a batch that refresh looks into: give "

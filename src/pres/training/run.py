@@ -97,7 +97,8 @@ class Run:
         ways = ["PRES"] if self.config["smoothing"] is not None else []
         ways += ["exact memory"] if self.config["memory"] == "exact" else []
         ways += [f"{self.config['sweeps']} sweeps"] if self.config["sweeps"] > 1 else []
-        refresh = self.config.get("refresh")
+        block, refresh = self.config.get("block"), self.config.get("refresh")
+        ways += [f"blocks of {block}"] if block is not None else []
         ways += [f"memory seen anew every {refresh} events"] if refresh is not None else []
         return f" with {' and '.join(ways)}" if ways else ""
 

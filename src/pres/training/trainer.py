@@ -43,9 +43,12 @@ class Trainer:
         self.split = events.split()
         train = len(self.split.train)
         if config.batch_size >= train:
+            beside_a_preset = (
+                f" (preset='{config.preset}' has {config.batch_size:,} unless told)" if config.preset else ""
+            )
             raise OptionError(
                 f"batch_size={config.batch_size:,} makes one batch of the {train:,} training events; the "
-                f"memory learns from the second on. Use at most {train // 2:,}."
+                f"memory learns from the second on. Use at most {train // 2:,}{beside_a_preset}."
             )
         self.epoch, self.batch, self.seconds = 1, 0, 0.0
         self.batches = self._cut(self.epoch)

@@ -67,8 +67,8 @@ def try_batches(
     largest, train = factor * batch_size, len(events.split().train)
     if largest >= train:
         raise OptionError(
-            f"batches of {largest:,} events make one batch of the {train:,} training events: use a smaller "
-            "factor or batch_size."
+            f"batches of {largest:,} events ({factor} times {batch_size}) make one batch of the {train:,} "
+            f"training events: use factor={max(2, train // (4 * batch_size))}, or a smaller batch_size."
         )
     found = []
     for name, settings in ways.items():
