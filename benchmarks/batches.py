@@ -33,6 +33,7 @@ MODES: dict[str, dict[str, Any]] = {
     "standard": {},
     "steps of 200": {"step_size": 200},
     "preset": {"preset": "large"},
+    "preset, steps of 800": {"preset": "large", "step_size": 800},
     "preset, exact": {"preset": "large", "memory": "exact"},
 }
 SIZES = (200, 800, 3200)
@@ -61,7 +62,7 @@ def run() -> None:
             sharing = base_products / products[mode, b]
             ratio = base / spent
             print(
-                f"{name:<14} {mode:<17} {b:>5} {EVENTS_PER_ROUND / spent:>8,.0f}"
+                f"{name:<14} {mode:<20} {b:>5} {EVENTS_PER_ROUND / spent:>8,.0f}"
                 f"   {ratio:.2f} = {sharing:.2f} x {ratio / sharing:.2f}",
                 flush=True,
             )

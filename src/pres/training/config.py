@@ -13,7 +13,7 @@ from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError,
 from pres.settings import Settings
 from pres.smoothing.config import PRES
 
-# What large batches need to lose nothing, chosen on validation: see docs/large-batches.md.
+# What large batches need to keep their accuracy; how it was chosen is in docs/large-batches.md.
 PRESETS: dict[str, dict[str, Any]] = {
     "large": {
         "batch_size": 3200,
