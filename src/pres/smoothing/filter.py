@@ -68,8 +68,9 @@ class Filter(nn.Module):
             partner_count: And of the partner in its last one; None for 1 each.
         """
         seen = self.trackers.transitions(nodes)
-        step = self._span(elapsed, count) * seen.mean.to(measured.dtype)
-        gain = self._gain(nodes, seen, elapsed, count, partner_count).to(measured.dtype)
+        span = self._span(elapsed, count)
+        step = (seen.mean if span is None else span * seen.mean).to(measured.dtype)
+        gain = self._gain(nodes, seen, span, count, partner_count).to(measured.dtype)
         self._latest = gain.detach(), step.detach(), seen.known
         gain = torch.where(seen.known.unsqueeze(1), gain, 1)  # 1 returns the measurement, to the bit
         return torch.lerp(previous + step, measured, gain)
@@ -132,21 +133,22 @@ class Filter(nn.Module):
         end = corrected if self.config.observed == "corrected" else measured
         span = self._span(elapsed, count)
         if self.config.delta == "innovation":
+            assert span is not None
             delta = end - (previous + span * self.trackers.transitions(nodes).mean)
         elif self.config.delta == "residual":
             delta = end - measured
         elif self.config.delta == "step" and self.config.observed == "measured":
             delta = end - previous  # a measurement is one update, whatever its batch held
         else:
-            delta = (end - previous) / span
+            delta = end - previous if span is None else (end - previous) / span
         begun = (previous != 0).any(dim=1).nonzero().squeeze(1)
         return (nodes, delta) if len(begun) == len(nodes) else (nodes[begun], delta[begun])
 
-    def _span(self, elapsed: Tensor, count: Tensor) -> Tensor:
-        """Return how many times `[u, 1]` a prediction adds δ̂."""
+    def _span(self, elapsed: Tensor, count: Tensor) -> Tensor | None:
+        """Return how many times `[u, 1]` a prediction adds δ̂; None where it is once each."""
         if self.config.delta == "step":
-            times = count.clamp(min=1) if self.config.gain == "pending" else torch.ones_like(count)
-            return times.unsqueeze(1).to(self.trackers.total.dtype)
+            pending = self.config.gain == "pending"
+            return count.clamp(min=1).unsqueeze(1).to(self.trackers.total.dtype) if pending else None
         gap = (elapsed / self.unit).clamp(self.config.shortest_gap, self.config.longest_gap)
         return gap.unsqueeze(1).to(self.trackers.total.dtype)
 
@@ -154,13 +156,14 @@ class Filter(nn.Module):
         self,
         nodes: Tensor,
         seen: Transitions,
-        elapsed: Tensor,
+        span: Tensor | None,
         count: Tensor,
         partner_count: Tensor | None,
     ) -> Tensor:
         variance = seen.mean.new_zeros(())
         if self.gain.needs_variance:
-            variance = self._span(elapsed, count).square() * self.trackers.variance(nodes)
+            variance = self.trackers.variance(nodes)
+            variance = variance if span is None else span.square() * variance
         partner = torch.ones_like(count) if partner_count is None else partner_count
         gain: Tensor = self.gain(Evidence(count, partner, seen.observations, variance))
         return gain

@@ -76,18 +76,17 @@ class Trackers(nn.Module):
         n = self.n.index_select(1, rows)
         observations = n.sum(0)
         if self.weight is None:
-            share = (1 / observations.clamp(min=1)).expand_as(n)
-        else:
-            weight = self.weight.softmax(0).unsqueeze(1) * (n > 0)  # one that was never observed says nothing
-            share = weight / weight.sum(0).clamp(min=torch.finfo(weight.dtype).tiny) / n.clamp(min=1)
-        return Transitions(_mixed(self.total, rows, share), observations)
+            return Transitions(_pooled(self.total, rows, observations), observations)
+        weight = self.weight.softmax(0).unsqueeze(1) * (n > 0)  # one that was never observed says nothing
+        share = weight / weight.sum(0).clamp(min=torch.finfo(weight.dtype).tiny) / n.clamp(min=1)
+        mean = (self.total.index_select(1, rows) * share.unsqueeze(2)).sum(0)
+        return Transitions(mean, observations)
 
     def variance(self, nodes: Tensor) -> Tensor:
         """Return the variance `[u, d]` of the transitions of each of the nodes, all components together."""
         rows = self._rows(nodes)
-        n = self.n.index_select(1, rows)
-        share = (1 / n.sum(0).clamp(min=1)).expand_as(n)
-        square, mean = (_mixed(sums, rows, share) for sums in (self.squares, self.total))
+        observations = self.n.index_select(1, rows).sum(0)
+        square, mean = (_pooled(sums, rows, observations) for sums in (self.squares, self.total))
         return (square - mean.square()).clamp(min=0)
 
     def tracked_share(self) -> float:
@@ -102,10 +101,8 @@ class Trackers(nn.Module):
         return torch.where(self.anchors[place] == nodes, place, last)
 
 
-def _mixed(sums: Tensor, rows: Tensor, share: Tensor) -> Tensor:
-    """Return some rows of sums `[components, rows, d]`, added up by their share `[components, u]`."""
-    parts = [
-        of_one.index_select(0, rows) * part.unsqueeze(1) for of_one, part in zip(sums, share, strict=True)
-    ]
-    mixed: Tensor = sum(parts[1:], parts[0])
-    return mixed
+def _pooled(sums: Tensor, rows: Tensor, observations: Tensor) -> Tensor:
+    """Return some rows of sums `[components, rows, d]`, all components together, per observation `[u]`."""
+    parts = [of_one.index_select(0, rows) for of_one in sums]
+    pooled: Tensor = sum(parts[1:], parts[0])
+    return pooled.mul_(1 / observations.clamp(min=1).unsqueeze(1))

@@ -16,6 +16,7 @@ from pres.models import MDGNN, States
 from pres.models.in_order import MemoryInOrder
 from pres.models.letters import Delivery
 from pres.models.view import View
+from pres.nn.gather import rows
 from pres.sampling import TemporalBatches
 from pres.smoothing import EVENT, NEGATIVE, PRES, Filter, coherence_loss, movement
 
@@ -181,9 +182,9 @@ def _take_in(
         place = place[states.pending[place]]
         transitions = model.correction.transitions(
             states.nodes[place],
-            states.previous[place],
-            states.measured[place],
-            states.kept[place],
+            rows(states.previous, place),
+            rows(states.measured, place),
+            rows(states.kept, place),
             (states.last_update - states.previous_update)[place],
             states.count[place],
         )
