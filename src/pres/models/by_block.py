@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,9 +11,19 @@ from torch import Tensor
 from pres.events import EventStream
 from pres.models.half_events import HalfEvents
 from pres.models.reading import Contents, Reading
+from pres.nn.gather import rows
 
 if TYPE_CHECKING:
     from pres.models.mdgnn import MDGNN
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Memories of a batch's nodes that were measured already."""
+
+    keys: Tensor  # [q] `HalfEvents.state_keys`, increasing
+    memory: Tensor  # [q, d]
+    last_update: Tensor  # [q] the times it is of
 
 
 class ByBlock:
@@ -48,6 +59,7 @@ class ByBlock:
             at.squeeze(1) for at in ((received > 0).nonzero(), (received == 0).nonzero())
         )
         self.node = halves.node[first]
+        self.keys = halves.state_keys(self.node, received)
         moments = halves.after(self.node[self.moved], received[self.moved], model.memory)
         self.mail = Reading(model, batch, halves, moments, contents.recipients)
         self.stands_for = begins.cumsum(0) - 1  # [h] the place of each half-event's first among all firsts
@@ -57,25 +69,41 @@ class ByBlock:
         self._memory = contents.memory.new_empty(len(first), contents.memory.shape[1])
         self._time = last_update.new_empty(len(first))
 
+    def left(self, stop: int) -> range:
+        """Return the blocks that begin before place ``stop`` and are not done."""
+        return range(self.done, min(-(-stop // self.size), len(self._everyone)))
+
     @torch.no_grad()
-    def advance(self, stop: int) -> None:
-        """Go on with all blocks that begin before place ``stop``."""
-        while self.done < len(self._everyone) and self.done * self.size < stop:
-            moved, still, everyone = (
-                of_block[self.done] for of_block in (self._moved, self._still, self._everyone)
-            )
+    def advance(self, stop: int, known: Known | None = None) -> None:
+        """Go on with all blocks that begin before place ``stop``; what is ``known`` is not measured again."""
+        for block in self.left(stop):
+            still, moved = self.still[self._still[block]], self._moved[block]
+            if known is not None:
+                still = still[self._unknown(still, known)]
+                moved = moved[self._unknown(self.moved[moved], known)]
             if len(still):  # nothing of the batch has reached them: they are as it found them
-                at = self.still[still]
-                states = self.model.measure(self.node[at])
-                self._memory[at], self._time[at] = states.kept.to(self._memory.dtype), states.last_update
+                states = self.model.measure(self.node[still])
+                self._write(still, states.kept, states.last_update)
             if len(moved):
-                at = self.moved[moved]
-                self._memory[at] = self.mail.update(self.contents, self.last_update, moved)
-                self._time[at] = self.mail.newest_t[moved]
+                updated = self.mail.update(self.contents, self.last_update, moved)
+                self._write(self.moved[moved], updated, self.mail.newest_t[moved])
+            everyone = self._everyone[block]
             place = self.stands_for[everyone]
-            self.contents.write(everyone, self._memory[place])
+            self.contents.write(everyone, rows(self._memory, place))
             self.last_update[everyone] = self._time[place]
             self.done += 1
+
+    def _unknown(self, firsts: Tensor, known: Known) -> Tensor:
+        """Take what is known of first half-events `[q]`, and return which of them are not."""
+        keys = self.keys[firsts]
+        place = torch.searchsorted(known.keys, keys).clamp(max=len(known.keys) - 1)
+        there = known.keys[place] == keys
+        found, place = firsts[there], place[there]
+        self._write(found, rows(known.memory, place), known.last_update[place])
+        return ~there
+
+    def _write(self, firsts: Tensor, memory: Tensor, last_update: Tensor) -> None:
+        self._memory[firsts], self._time[firsts] = memory.to(self._memory.dtype), last_update
 
 
 def _by_number(number: Tensor, count: int) -> list[Tensor]:

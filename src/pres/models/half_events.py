@@ -43,6 +43,8 @@ class HalfEvents:
     found them.
     """
 
+    num_nodes: int  # of the stream
+    block: int | None  # events of a block, if memory moves block by block
     node: Tensor  # [h]
     event: Tensor  # [h] counted from the batch's first
     keys: Tensor  # [h] node * b + event, increasing
@@ -72,6 +74,27 @@ class HalfEvents:
         b = len(self.of_src)
         first, end = (torch.searchsorted(self.letter_keys, nodes * b + at) for at in (0, places))
         return end - first
+
+    def stages(self, nodes: Tensor, received: Tensor) -> Tensor:
+        """Return the blocks `[q]` that must be done before the memory of nodes with so many letters is known.
+
+        Without any letter it takes none. Without blocks there is one stage for all that have letters.
+        """
+        if self.block is None:
+            return (received > 0).long()
+        newest = torch.searchsorted(self.letter_keys, nodes * len(self.of_src)) + received - 1
+        block = torch.div(self.letters.at[newest.clamp(min=0)], self.block, rounding_mode="floor")
+        return torch.where(received > 0, block + 1, 0)
+
+    def state_keys(self, nodes: Tensor, received: Tensor) -> Tensor:
+        """Return a number `[q]` for each node and the letters it has, which increases with its stage."""
+        stage = self.stages(nodes, received)
+        return (stage * self.num_nodes + nodes) * (len(self.letters.to) + 1) + received
+
+    def of_state_keys(self, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the nodes, and the letters they have."""
+        letters = len(self.letters.to) + 1
+        return torch.div(keys, letters, rounding_mode="floor") % self.num_nodes, keys % letters
 
     def follows(self, moments: Moments) -> tuple[Tensor, Tensor]:
         """Return the half-events `[v, 1 + 2 slots]` that moments follow from, and which of them there are."""
@@ -182,6 +205,8 @@ def half_events(
     other[of_src], other[of_dst] = of_dst, of_src
     none = nodes[:0]
     halves = HalfEvents(
+        num_nodes=len(model.memory.last_update),
+        block=block,
         node=nodes,
         event=events,
         keys=keys,

@@ -6,6 +6,7 @@ can be computed at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from pres.events import EventStream
 from pres.incidence import distinct
-from pres.models.by_block import ByBlock
+from pres.models.by_block import ByBlock, Known
 from pres.models.half_events import HalfEvents, Moments, half_events
 from pres.models.letters import Letters
 from pres.models.reading import Contents, Reading
@@ -46,26 +47,54 @@ class MemoryInOrder:
         """The memory `[h, d]` just before each half-event."""
         return self.contents.memory
 
-    def advance(self, stop: int) -> None:
-        """Make memory before the events up to place ``stop`` known, with the weights as they are."""
-        if self.by_block is not None:
-            self.by_block.advance(stop)
-
-    def measure(self, nodes: Tensor, received: Tensor, depth: int = 1) -> States:
+    def measure(self, nodes: Tensor, received: Tensor, depth: int = 1, stop: int = 0) -> States:
         """Return the memory of nodes `[u]`, each as soon as it has so many letters `[u]` of the batch.
 
-        Nodes without any come first, each once, and are measured from the mail that the batch found; the
-        others are moved by the letters. Gradients reach the last ``depth`` updates of each; unless the memory
-        is exact, each beyond the first is a further sweep too.
+        They come in the order of `HalfEvents.state_keys`: nodes without letters first, which are measured
+        from the mail that the batch found; the others are moved by the letters.
+
+        Args:
+            nodes: The nodes.
+            received: How many letters each has.
+            depth: Gradients reach the last so many updates of each; unless the memory is exact, each beyond
+                the first is a further sweep too.
+            stop: Blocks that begin before this place are done, with the weights as they are.
         """
+        if self.by_block is None or not self.by_block.left(stop):
+            return joined(self._measured(nodes, received, depth))
+        if depth > 1:
+            self.by_block.advance(stop)
+            return joined(self._measured(nodes, received, depth))
+        return joined(self._measured_by_block(nodes, received, self.by_block, stop))
+
+    def _measured_by_block(
+        self, nodes: Tensor, received: Tensor, by_block: ByBlock, stop: int
+    ) -> Iterator[States]:
+        """Yield the memory of nodes stage after stage; blocks take from it what they need."""
+        keys, blocks = self.halves.state_keys(nodes, received), by_block.left(stop)
+        stages = torch.bincount(self.halves.stages(nodes, received), minlength=blocks.stop + 1)
+        ends, begin = stages.cumsum(0).tolist(), 0
+        memory = self.memory.new_empty(len(nodes), self.memory.shape[1])
+        last_update = self.last_update.new_empty(len(nodes))
+        for block in blocks:
+            some = slice(begin, ends[block])  # what the blocks before this one have moved
+            for states in self._measured(nodes[some], received[some]):
+                end, moved = begin + len(states.nodes), bool(received[begin])
+                memory[begin:end] = (states.measured if moved else states.kept).detach()  # as sweeps have it
+                last_update[begin:end] = states.last_update
+                begin = end
+                yield states
+            known = Known(keys[:begin], memory[:begin], last_update[:begin]) if begin else None
+            by_block.advance((block + 1) * by_block.size, known)
+        yield from self._measured(nodes[begin:], received[begin:])
+
+    def _measured(self, nodes: Tensor, received: Tensor, depth: int = 1) -> Iterator[States]:
         still = int((received == 0).sum())
-        found = []
         if still:
-            found.append(self.model.measure(nodes[:still]))
+            yield self.model.measure(nodes[:still])
         if still < len(nodes):
             moments = self.halves.after(nodes[still:], received[still:], self.model.memory)
-            found.append(self._moved(moments, self._contents(moments, depth - 1)))
-        return joined(found)
+            yield self._moved(moments, self._contents(moments, depth - 1))
 
     def _moved(self, moments: Moments, contents: Contents) -> States:
         """Return the memory of moved nodes.
@@ -156,7 +185,7 @@ class InOrder:
             block: Instead, memory as just before each block of so many events, block after block: what
                 standard batches of that size would make of it.
             sent: The batch's letters, if they are known.
-            lazily: Leave blocks to `MemoryInOrder.advance`, with the weights of that moment.
+            lazily: Leave blocks to `MemoryInOrder.measure`, with the weights of that moment.
         """
         halves = half_events(model, batch, sent, block)
         if block is not None:  # blocks find everything in their turn

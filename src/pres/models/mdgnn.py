@@ -156,7 +156,7 @@ class MDGNN(nn.Module):
             cutoffs = self.index.cutoffs(whole, "fresh")[asked]
             if self.visibility == "batch":
                 cutoffs = torch.minimum(cutoffs, whole.offset + places)
-        within = Inside(inside.halves, places, len(self.memory.last_update))
+        within = Inside(inside.halves, places)
         return self._view(batch.src, batch.dst, negatives, whole.t[asked], cutoffs, seed, within)
 
     def look_at(
@@ -227,11 +227,13 @@ class MDGNN(nn.Module):
             last_event=self.memory.last_event[nodes],
         )
 
-    def states_of(self, view: View, inside: MemoryInOrder | None = None, depth: int = 1) -> States:
-        """Return the memory of a view's nodes as it sees them; see `MemoryInOrder.measure` for ``depth``."""
+    def states_of(
+        self, view: View, inside: MemoryInOrder | None = None, depth: int = 1, stop: int = 0
+    ) -> States:
+        """Return the memory of a view's nodes as it sees them; for the rest see `MemoryInOrder.measure`."""
         if inside is None or view.received is None:
             return self.measure(view.nodes)
-        return inside.measure(view.nodes, view.received, depth)
+        return inside.measure(view.nodes, view.received, depth, stop)
 
     def embed(self, view: View, states: States) -> Tensor:
         """Return the embeddings `[r, dim]` of the view's roots."""

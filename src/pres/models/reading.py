@@ -42,10 +42,14 @@ class Contents:
         self.table = torch.cat([own, older.to(own.dtype)]) if len(older) else own
 
     def write(self, moved: Tensor, memory: Tensor) -> None:
-        """Let some half-events have other memories; without gradients."""
+        """Let some half-events have other memories; without gradients.
+
+        What gradients of other rows remember of the table they may go on using.
+        """
+        table = self.table.data  # so that autograd does not take a change of some rows for one of all
         self.memory[moved] = memory
-        self.table[moved, : self.dim] = memory
-        self.table[self.other[moved], self.dim : 2 * self.dim] = memory
+        table[moved, : self.dim] = memory
+        table[self.other[moved], self.dim : 2 * self.dim] = memory
 
 
 class Reading:

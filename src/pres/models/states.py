@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Protocol
 
@@ -40,8 +40,9 @@ class States:
         return place
 
 
-def joined(parts: Sequence[States]) -> States:
+def joined(found: Iterable[States]) -> States:
     """Return the states of several parts, one after the other."""
+    parts = list(found)
     if len(parts) == 1:
         return parts[0]
     return States(*(torch.cat([getattr(part, field.name) for part in parts]) for field in fields(States)))

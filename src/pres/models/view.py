@@ -25,9 +25,7 @@ class View:
     ``nodes``.
     """
 
-    nodes: (
-        Tensor  # [u] distinct nodes, increasing; or distinct with ``received``, those without letters first
-    )
+    nodes: Tensor  # [u] distinct nodes, increasing; or distinct with ``received``, in their stages' order
     roots: Tensor  # [r]
     t: Tensor  # [r] the time each root is asked for
     hops: list[Hop]
@@ -54,23 +52,6 @@ class Inside:
 
     halves: HalfEvents
     places: Tensor  # [b] of each pair, counted from the batch's first event
-    num_nodes: int
-
-    def keys(self, nodes: Tensor, places: Tensor) -> Tensor:
-        """Return a number for each node and the letters it has by a place; the least are without any."""
-        received = self.halves.received(nodes, places)
-        return torch.where(received > 0, nodes * self._letters + received + self.num_nodes, nodes)
-
-    def of_keys(self, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the nodes and the letters they have."""
-        moved = keys >= self.num_nodes
-        within = keys - self.num_nodes
-        nodes = torch.where(moved, torch.div(within, self._letters, rounding_mode="floor"), keys)
-        return nodes, torch.where(moved, within % self._letters, 0)
-
-    @property
-    def _letters(self) -> int:
-        return len(self.halves.letters.to) + 1
 
 
 def view_of(
@@ -114,8 +95,9 @@ def view_of(
     else:
         asked = inside.places[pair]
         places = [asked, *(asked.repeat_interleave(hop.node.numel() // len(asked)) for hop in hops)]
-        seen = ranking(inside.keys(everyone, torch.cat(places)))
-        known, received = inside.of_keys(seen.values)
+        received = inside.halves.received(everyone, torch.cat(places))
+        seen = ranking(inside.halves.state_keys(everyone, received))
+        known, received = inside.halves.of_state_keys(seen.values)
     roots, *rest = torch.split(seen.place, [len(nodes), *(hop.node.numel() for hop in hops)])
     hops = [replace(hop, node=at.view_as(hop.node)) for hop, at in zip(hops, rest, strict=True)]
     of_src, to = torch.split(place, [b, b * (1 + count)])

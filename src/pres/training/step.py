@@ -110,11 +110,8 @@ def train_on_batch(
             letters = prepared.delivery.letters
             inside = model.in_order.memory(model, batch, start, sweeps, block, letters, lazily=True)
     for step, view in prepared.steps(model, inside, refresh):
-        if inside is not None:
-            with arithmetic(device, precision):
-                inside.advance(step.offset + len(step) - batch.offset)
         with arithmetic(device, precision):
-            states = model.states_of(view, inside, depth)
+            states = model.states_of(view, inside, depth, stop=step.offset + len(step) - batch.offset)
             positive, negative = model.score(view, states)
         loss = softplus(-positive).mean() + softplus(negative).mean()
         objective, found = _with_smoothing(loss, states, model.correction, smoothing)
