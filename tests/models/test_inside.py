@@ -147,3 +147,49 @@ def test_blocks_are_standard_batches_of_their_size(kind: str, block: int) -> Non
     nodes = torch.arange(stream.num_nodes)
     assert torch.allclose(fast.measure(nodes).memory, slow.measure(nodes).memory, atol=1e-10)
     assert torch.equal(fast.memory.last_event, slow.memory.last_event)
+
+
+@pytest.mark.parametrize("refresh", [4, 5, 7])
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_done_on_the_way_are_those_done_before(kind: str, refresh: int) -> None:
+    """Blocks of 10 that take what their steps of 20 measure, whether or not steps look where blocks begin."""
+    stream = stream_of(random_events(seed=9, n=150))
+    model = make(kind, stream)
+    model.absorb(stream[:40])
+    batch = stream[40:100]
+    negatives = (batch.dst.unsqueeze(1) + 1) % stream.num_nodes
+    before = model.in_order.memory(model, batch, block=10)
+    on_the_way = model.in_order.memory(model, batch, block=10, lazily=True)
+    weights = [weight for weight in model.updater.parameters() if weight.requires_grad]
+    for start in (0, 20, 40):
+        found = []
+        for inside in (before, on_the_way):
+            part = slice(start, start + 20)
+            view = model.look(batch[part], negatives[part], 40, inside=inside, refresh=refresh)
+            scores = model.score(view, model.states_of(view, inside, stop=start + 20))[0]
+            found.append((scores, torch.autograd.grad(scores.sum(), weights)))
+        (expected, of_expected), (scores, of_scores) = found
+        assert torch.allclose(scores, expected, atol=1e-12)
+        assert all(torch.allclose(*pair, atol=1e-12) for pair in zip(of_scores, of_expected, strict=True))
+    assert torch.allclose(on_the_way.memory, before.memory, atol=1e-12)
+    assert torch.equal(on_the_way.last_update, before.last_update)
+
+
+def test_no_memory_is_measured_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where steps look at the beginning of every block, a block has nothing left to measure."""
+    stream = stream_of(random_events(seed=9, n=150))
+    model = make("jodie", stream)
+    model.absorb(stream[:40])
+    batch = stream[40:100]
+    inside = model.in_order.memory(model, batch, block=10, lazily=True)
+    view = model.look(batch, (batch.dst.unsqueeze(1) + 1) % stream.num_nodes, inside=inside, refresh=5)
+    measured = []
+
+    def counted(memory: torch.Tensor, *rest: Any) -> torch.Tensor:
+        measured.append(len(memory))
+        return update(memory, *rest)
+
+    update = model.updater.forward
+    monkeypatch.setattr(model.updater, "forward", counted)
+    model.states_of(view, inside, stop=60)
+    assert sum(measured) == len(view.nodes)
