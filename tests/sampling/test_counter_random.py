@@ -41,3 +41,10 @@ def test_below_never_reaches_its_limit() -> None:
 def test_derived_seeds_are_all_different() -> None:
     seeds = [derived(seed, counter) for seed in range(-3, 50) for counter in range(5)]
     assert len({*seeds, *range(-3, 55)}) == len(seeds) + 58
+
+
+def test_a_derived_seed_is_what_numbers_are_made_from() -> None:
+    for seed in (0, -1, 2**63, 12345678901234567890):
+        for counter in (0, 1, 2**40):
+            bits = derived(seed, counter) % (1 << 64) >> 11
+            assert uniform(seed, torch.tensor([counter])).tolist() == [bits * 2.0**-53]

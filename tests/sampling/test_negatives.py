@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pres.errors import NoNegativeError, OptionError
-from pres.sampling import NegativeSampler
+from pres.sampling import NegativeSampler, negatives
 from tests.oracles.sampling import Event, allowed_negatives
 from tests.streams import as_stream, small_streams
 
@@ -95,6 +95,16 @@ def test_draws_do_not_depend_on_the_order_or_the_number_of_calls(
     fresh = NegativeSampler(stream, strategy, pool="nodes", train_end=2)  # type: ignore[arg-type]
     for start in reversed(starts):
         assert torch.equal(fresh.sample(stream[start : start + size], 2, 7).nodes, forward[start])
+
+
+def test_draws_do_not_depend_on_how_many_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = as_stream([(i % 5, 5 + i % 7, i) for i in range(60)])
+    whole = NegativeSampler(stream, pool="nodes")
+    expected = [whole.sample(stream[i : i + 4], seed=1).nodes for i in range(0, 60, 4)]
+    monkeypatch.setattr(negatives, "DRAWN_AT_ONCE", 10)  # no multiple of the batch, and again in the middle
+    piecewise = NegativeSampler(stream, pool="nodes")
+    for i, nodes in zip(range(0, 60, 4), expected, strict=True):
+        assert torch.equal(piecewise.sample(stream[i : i + 4], seed=1).nodes, nodes)
 
 
 def test_another_seed_gives_other_negatives() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+_ALL_BITS = (1 << 64) - 1
 # The finaliser of SplitMix64 (Steele, Lea and Flood, 2014), as signed 64-bit constants.
 _STEP = 0x9E3779B97F4A7C15 - (1 << 64)
 _MIX = ((30, 0xBF58476D1CE4E5B9 - (1 << 64)), (27, 0x94D049BB133111EB - (1 << 64)))
@@ -23,8 +24,11 @@ def uniform(seed: int, *counters: Tensor) -> Tensor:
 
 
 def derived(seed: int, counter: int) -> int:
-    """Return another seed, for a purpose numbered ``counter``."""
-    return int(_absorb(torch.tensor(_signed(seed)), torch.tensor(counter)))
+    """Return another seed, for a purpose numbered ``counter``: what `uniform` makes its numbers from."""
+    z = (seed + (counter + 1) * _STEP) & _ALL_BITS  # plain integers: a tensor of one takes far longer
+    for shift, factor in _MIX:
+        z = (z ^ (z >> shift)) * factor & _ALL_BITS
+    return _signed(z ^ (z >> 31))
 
 
 def below(limit: Tensor, u: Tensor) -> Tensor:

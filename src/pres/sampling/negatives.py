@@ -16,6 +16,7 @@ from pres.sampling.counter_random import below, uniform
 from pres.sampling.index import check_slice
 
 NegativeStrategy = Literal["random", "historical", "inductive"]
+DRAWN_AT_ONCE = 8_192
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,7 @@ class NegativeSampler:
         check_key_range(events.num_nodes, max(len(self.pool), events.num_nodes))
         self._history = None if strategy == "random" else _History(events)
         self._train_end = train_end if strategy == "inductive" and train_end is not None else 0
+        self._drawn: tuple[tuple[int, int, torch.device], int, Tensor] | None = None  # for what, from where
 
     def sample(self, batch: EventStream, count: int = 1, seed: int = 0) -> Negatives:
         """Return ``count`` negatives for each event of ``batch`` (a slice of the stream)."""
@@ -78,10 +80,7 @@ class NegativeSampler:
         sources, partners = batch.src, batch.dst
         if not self._directed:
             sources, partners = torch.cat([sources, partners]), torch.cat([partners, sources])
-        event = torch.arange(batch.offset, batch.offset + len(batch), device=batch.src.device)
-        # Two numbers each: for a first choice, and for a second one where the first occurs in the batch.
-        column = torch.arange(2 * count, device=event.device)
-        u = uniform(seed, event.unsqueeze(1), column).view(len(batch), count, 2)
+        u = self._uniform(batch, count, seed)
         if self._history is None:
             nodes = self._from_pool(batch, sources, partners, u)
             return Negatives(nodes, torch.zeros_like(nodes, dtype=torch.bool))
@@ -94,6 +93,22 @@ class NegativeSampler:
             lost = fallback[:, 0]
             nodes[lost] = self._from_pool(batch, sources, partners, u, lost)
         return Negatives(nodes, fallback)
+
+    def _uniform(self, batch: EventStream, count: int, seed: int) -> Tensor:
+        """Return two numbers `[b, count, 2]` for each negative: for a first choice, and for a second one.
+
+        They are drawn for many events at once, and kept for the batches that follow.
+        """
+        begin, end, purpose = batch.offset, batch.offset + len(batch), (count, seed, batch.src.device)
+        drawn = self._drawn
+        if drawn is None or drawn[0] != purpose or not _lies_in(begin, end, *drawn[1:]):
+            ahead = begin + max(len(batch), DRAWN_AT_ONCE // count)
+            event = torch.arange(begin, min(ahead, len(self._t)), device=batch.src.device)
+            column = torch.arange(2 * count, device=event.device)
+            u = uniform(seed, event.unsqueeze(1), column).view(len(event), count, 2)
+            self._drawn = drawn = (purpose, begin, u)
+        _, start, u = drawn
+        return u[begin - start : end - start]
 
     def check(self, batches: TemporalBatches) -> None:
         """Raise if some source of these batches would be left without a negative."""
@@ -121,6 +136,10 @@ class NegativeSampler:
                 "(batch_size, eval_batch_size)."
             )
         return self.pool[slots - low]
+
+
+def _lies_in(begin: int, end: int, start: int, drawn: Tensor) -> bool:
+    return start <= begin and end <= start + len(drawn)
 
 
 class _History:
