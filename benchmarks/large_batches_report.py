@@ -2,14 +2,13 @@
 
     python -m benchmarks.large_batches_report runs/large/large_batches.parquet
 
-keeps the runs in docs/results, and makes table and figure of the page anew from them.
+keeps the runs in docs/results, beside those of other studies, and makes table and figure of the page anew.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,6 +79,12 @@ def summary(table: pl.DataFrame) -> list[str]:
     return lines
 
 
+def kept(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    """Return all runs; of two that are the same job the newer."""
+    job = ["seed", "dataset", "model", "b", "way"]
+    return pl.concat([old, new]).unique(job, keep="last").sort(job)
+
+
 def page_of(text: str, table: pl.DataFrame) -> str:
     """Return the page with its table made anew."""
     if BLOCK.search(text) is None:
@@ -135,8 +140,7 @@ def main() -> None:
     parser.add_argument("parquet", type=Path, nargs="?", help="of a study; without it those that are kept")
     given = parser.parse_args()
     if given.parquet is not None:
-        KEPT.parent.mkdir(exist_ok=True)
-        shutil.copyfile(given.parquet, KEPT)
+        kept(pl.read_parquet(KEPT), pl.read_parquet(given.parquet)).write_parquet(KEPT)
     table = pl.read_parquet(KEPT)
     PAGE.write_text(page_of(PAGE.read_text(), table))
     draw(table, FIGURE)

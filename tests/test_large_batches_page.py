@@ -3,7 +3,15 @@
 import polars as pl
 import pytest
 
-from benchmarks.large_batches_report import KEPT, PAGE, against_standard, markdown, page_of, standard_error
+from benchmarks.large_batches_report import (
+    KEPT,
+    PAGE,
+    against_standard,
+    kept,
+    markdown,
+    page_of,
+    standard_error,
+)
 
 
 def test_the_page_is_made_from_the_kept_runs() -> None:
@@ -29,3 +37,16 @@ def test_differences_are_paired_by_seed() -> None:
     assert standard_error(found) == pytest.approx(1.0)
     assert "| d | m | 800 | preset | 87.00 ± 5.66 | 87.00 ± 5.66 | +2.00 ± 1.00 | 2 |" in markdown(table)
     assert "| 800 | preset | +2.00 | +2.00 (m, d) | 1 |" in markdown(table)
+
+
+def test_runs_of_another_study_are_kept_beside_the_old_ones() -> None:
+    def runs(*rows: tuple[int, str, float]) -> pl.DataFrame:
+        return pl.DataFrame(
+            [
+                {"seed": seed, "dataset": "d", "model": "m", "b": 800, "way": way, "test_ap": ap}
+                for seed, way, ap in rows
+            ]
+        )
+
+    found = kept(runs((0, "preset", 0.5), (1, "preset", 0.6)), runs((1, "preset", 0.7), (1, "paper", 0.4)))
+    assert found.rows() == runs((0, "preset", 0.5), (1, "paper", 0.4), (1, "preset", 0.7)).rows()
