@@ -75,26 +75,25 @@ class HalfEvents:
         first, end = (torch.searchsorted(self.letter_keys, nodes * b + at) for at in (0, places))
         return end - first
 
-    def stages(self, nodes: Tensor, received: Tensor) -> Tensor:
-        """Return the blocks `[q]` that must be done before the memory of nodes with so many letters is known.
-
-        Without any letter it takes none. Without blocks there is one stage for all that have letters.
-        """
-        if self.block is None:
-            return (received > 0).long()
-        newest = torch.searchsorted(self.letter_keys, nodes * len(self.of_src)) + received - 1
-        block = torch.div(self.letters.at[newest.clamp(min=0)], self.block, rounding_mode="floor")
-        return torch.where(received > 0, block + 1, 0)
-
     def state_keys(self, nodes: Tensor, received: Tensor) -> Tensor:
-        """Return a number `[q]` for each node and the letters it has, which increases with its stage."""
-        stage = self.stages(nodes, received)
+        """Return a number `[q]` for each node and the letters it has, which increases with its stage.
+
+        That is how many blocks must be done before its memory is known: none without letters. Without blocks
+        there is one stage for all that have letters.
+        """
+        stage = received > 0
+        if self.block is not None:
+            newest = torch.searchsorted(self.letter_keys, nodes * len(self.of_src)) + received - 1
+            block = torch.div(self.letters.at[newest.clamp(min=0)], self.block, rounding_mode="floor")
+            stage = stage * (block + 1)
         return (stage * self.num_nodes + nodes) * (len(self.letters.to) + 1) + received
 
-    def of_state_keys(self, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the nodes, and the letters they have."""
+    def of_state_keys(self, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the stages, the nodes, and the letters they have."""
         letters = len(self.letters.to) + 1
-        return torch.div(keys, letters, rounding_mode="floor") % self.num_nodes, keys % letters
+        state = torch.div(keys, letters, rounding_mode="floor")
+        stage = torch.div(state, self.num_nodes, rounding_mode="floor")
+        return stage, state - stage * self.num_nodes, keys - state * letters
 
     def follows(self, moments: Moments) -> tuple[Tensor, Tensor]:
         """Return the half-events `[v, 1 + 2 slots]` that moments follow from, and which of them there are."""

@@ -72,8 +72,8 @@ class MemoryInOrder:
     ) -> Iterator[States]:
         """Yield the memory of nodes stage after stage; blocks take from it what they need."""
         keys, blocks = self.halves.state_keys(nodes, received), by_block.left(stop)
-        stages = torch.bincount(self.halves.stages(nodes, received), minlength=blocks.stop + 1)
-        ends, begin = stages.cumsum(0).tolist(), 0
+        stages = self.halves.of_state_keys(keys)[0]
+        ends, begin = torch.bincount(stages, minlength=blocks.stop + 1).cumsum(0).tolist(), 0
         memory = self.memory.new_empty(len(nodes), self.memory.shape[1])
         last_update = self.last_update.new_empty(len(nodes))
         for block in blocks:

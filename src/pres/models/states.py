@@ -45,7 +45,15 @@ def joined(found: Iterable[States]) -> States:
     parts = list(found)
     if len(parts) == 1:
         return parts[0]
-    return States(*(torch.cat([getattr(part, field.name) for part in parts]) for field in fields(States)))
+    whole: dict[str, Tensor] = {}
+    made: dict[tuple[int, ...], Tensor] = {}  # without a correction three fields are one tensor, and stay one
+    for field in fields(States):
+        pieces = [getattr(part, field.name) for part in parts]
+        same = tuple(id(piece) for piece in pieces)
+        if same not in made:
+            made[same] = torch.cat(pieces)
+        whole[field.name] = made[same]
+    return States(**whole)
 
 
 class Correction(Protocol):

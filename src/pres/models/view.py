@@ -97,7 +97,7 @@ def view_of(
         places = [asked, *(asked.repeat_interleave(hop.node.numel() // len(asked)) for hop in hops)]
         received = inside.halves.received(everyone, torch.cat(places))
         seen = ranking(inside.halves.state_keys(everyone, received))
-        known, received = inside.halves.of_state_keys(seen.values)
+        _, known, received = inside.halves.of_state_keys(seen.values)
     roots, *rest = torch.split(seen.place, [len(nodes), *(hop.node.numel() for hop in hops)])
     hops = [replace(hop, node=at.view_as(hop.node)) for hop, at in zip(hops, rest, strict=True)]
     of_src, to = torch.split(place, [b, b * (1 + count)])
