@@ -17,6 +17,7 @@ import polars as pl
 from benchmarks.jobs import spread
 
 STANDARD = 200
+CHOSEN_ON = 0  # the seed of the trials that made the preset; others were run once it was fixed
 DOCS = Path(__file__).parent.parent / "docs"
 KEPT = DOCS / "results" / "large_batches.parquet"
 PAGE = DOCS / "large-batches.md"
@@ -62,7 +63,9 @@ def markdown(table: pl.DataFrame) -> str:
         shown = "–" if (b, way) == (STANDARD, "standard") else difference
         scores = " | ".join(spread(rows[part].to_list()) for part in ("val_ap", "test_ap"))
         lines.append(f"| {dataset} | {model} | {b:,} | {way} | {scores} | {shown} | {len(values)} |")
-    return "\n".join([*lines, "", *summary(table)])
+    fresh = table.filter(pl.col("seed") != CHOSEN_ON)
+    apart = [f"The same without seed {CHOSEN_ON}, on which the preset was chosen:", "", *summary(fresh)]
+    return "\n".join([*lines, "", *summary(table), "", *apart])
 
 
 def summary(table: pl.DataFrame) -> list[str]:
