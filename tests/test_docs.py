@@ -32,8 +32,9 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest
     rows = [f"u{i % 4},i{i % 3},{i},phone" for i in range(20)]
     (tmp_path / "clicks.csv").write_text("\n".join(["user,item,ts,device", *rows]))
     names: dict[str, object] = {}
-    for block in python_blocks(page):
-        exec(compile(block.replace("clicks.csv.gz", "clicks.csv"), page.name, "exec"), names)
+    for _ in range(2 if page.name == "README.md" else 1):  # what is tried first can be tried again
+        for block in python_blocks(page):
+            exec(compile(block.replace("clicks.csv.gz", "clicks.csv"), page.name, "exec"), names)
     assert "events" in names
 
 

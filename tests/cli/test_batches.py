@@ -1,7 +1,12 @@
 import json
+import signal
+import subprocess
+import time
 from pathlib import Path
 
-from tests.cli.process import run
+import pytest
+
+from tests.cli.process import PRES, run
 
 SMALL = ["--batch-size", "50", "--factor", "4", "--epochs", "1"]
 
@@ -18,13 +23,21 @@ def test_batches_shows_three_ways_on_ones_own_log(tmp_path: Path) -> None:
     done = run("batches", *source, *SMALL, "--png", png, "--json")
     assert done.returncode == 0, done.stderr
     trials = json.loads(done.stdout)["trials"]
-    sizes = [(trial["way"], trial["batch_size"], trial["step_size"]) for trial in trials]
-    assert sizes == [("standard", 50, 50), ("standard, 4x", 200, 200), ("preset, 4x", 200, 200)]
+    shown = ("way", "batch_size", "step_size", "block", "refresh")
+    assert [tuple(trial[name] for name in shown) for trial in trials] == [
+        ("standard", 50, 50, None, None),
+        ("standard, 4x", 200, 200, None, None),
+        ("preset, 4x", 200, 200, 200, 50),
+    ]
     assert all(0 < trial["test_ap"] <= 1 and trial["events_per_second"] > 0 for trial in trials)
     assert trials[1]["val_ap"] != trials[2]["val_ap"]  # the preset is more than a size
     assert png.read_bytes().startswith(b"\x89PNG")
-    shown = run("batches", *source, *SMALL)
-    assert shown.returncode == 0 and "preset, 4x" in shown.stdout and "points" in shown.stdout
+    printed = run("batches", *source, *SMALL)
+    assert printed.returncode == 0, printed.stderr
+    rows = [line.split() for line in printed.stdout.splitlines()]
+    assert rows[1][:6] == ["way", "batch", "step", "block", "refresh", "val"]
+    assert rows[2][:5] == ["standard", "50", "50", "–", "–"]
+    assert rows[4][:6] == ["preset,", "4x", "200", "200", "200", "50"]
     wrong = run("batches", *source, "--factor", "1")
     assert wrong.returncode == 1 and "factor=1" in wrong.stderr and "Traceback" not in wrong.stderr
 
@@ -35,14 +48,17 @@ def test_a_batch_size_can_be_advised_and_taken(tmp_path: Path) -> None:
     assert told.returncode == 0, told.stderr
     advice = json.loads(told.stdout)["advice"]
     assert advice["batch_size"] in (200, 400) and "200" in advice["probed"]
-    taken = run(
-        "train",
-        *source,
-        *("--model", "jodie", "--batch-size", "auto", "--tolerance", "50", "--epochs", "1", "--json"),
-    )
-    assert taken.returncode == 0, taken.stderr
-    assert json.loads(taken.stdout)["batch_size"] == advice["batch_size"]
-    assert "leave out" in taken.stderr
+    settings = tmp_path / "auto.toml"
+    settings.write_text('model = "jodie"\nbatch_size = "auto"\ntolerance = 50\nepochs = 1\n')
+    by_flags = ["--model", "jodie", "--batch-size", "auto", "--tolerance", "50", "--epochs", "1"]
+    for how in (by_flags, ["--config", str(settings)]):
+        taken = run("train", *source, *how, "--json")
+        assert taken.returncode == 0, taken.stderr
+        assert json.loads(taken.stdout)["batch_size"] == advice["batch_size"]
+        assert "leave out" in taken.stderr and "(tolerance 50)" in taken.stderr
+        assert "Weights move every 200 events (step_size)." in taken.stderr
+    by_hand = run("train", *source, "--config", settings, "--batch-size", "300")  # nothing is left to accept
+    assert by_hand.returncode == 0 and by_hand.stdout.startswith("Run of JODIE on log with batches of 300:")
     wrong = run("train", *source, "--batch-size", "many")
     assert wrong.returncode == 1 and "--batch-size many: give a number of events, or auto" in wrong.stderr
 
@@ -58,3 +74,26 @@ def test_the_preset_is_a_flag(tmp_path: Path) -> None:
     more = run("train", "--resume", tmp_path / "run", "--epochs", "2", "--json")
     assert more.returncode == 0, more.stderr
     assert json.loads(more.stdout)["config"]["refresh"] == 50
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begins", "says"),
+    [
+        (["train", "--batch-size", "auto", "--out", "run"], "probing", "stopped while probing batch sizes."),
+        (["diagnose", "--advise", "tgn", "--png", "a.png"], "probing", "stopped while probing batch sizes."),
+        (["batches", "--model", "tgn", "--png", "a.png"], "training", "stopped. Nothing is kept;"),
+    ],
+)
+def test_an_interrupt_is_one_clear_line_and_leaves_nothing(
+    tmp_path: Path, arguments: list[str], begins: str, says: str
+) -> None:
+    command = [str(PRES), arguments[0], "synthetic", *arguments[1:]]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().decode().startswith(begins)
+        time.sleep(0.5)  # it is at work, no longer speaking
+        process.send_signal(signal.SIGINT)
+        printed, said = process.communicate(timeout=60)
+    assert process.returncode == 130 and printed == b""
+    assert len(said.decode().splitlines()) == 1 and said.decode().startswith(says)
+    assert list(tmp_path.iterdir()) == []

@@ -42,7 +42,7 @@ def test_train_reports_validation_and_test_and_saves_the_run(tmp_path: Path) -> 
     assert again.returncode == 1 and "holds a run already" in again.stderr
     described = run("train", log, *columns, *settings[:-2])
     assert described.returncode == 0, described.stderr
-    assert described.stdout.startswith("Run of JODIE on log: test AP ")
+    assert described.stdout.startswith("Run of JODIE on log with batches of 50: test AP ")
 
 
 def test_settings_come_from_a_file_and_flags_go_before_them(synthetic: Path, tmp_path: Path) -> None:
@@ -95,6 +95,8 @@ def test_an_interrupted_command_says_how_to_go_on_and_does(synthetic: Path, tmp_
         (["synthetic", "--pres-option", "betta=1"], "PRES has no option 'betta'. Did you mean 'beta'?"),
         (["synthetic", "--pres-option", "gain=kalman"], "gain='kalman'"),
         (["synthetic", "--memory", "exact", "--sweeps", "2"], "memory='exact' needs no sweeps"),
+        (["synthetic", "--tolerance", "1"], "tolerance=1.0 is for batch_size='auto'"),
+        (["--resume", "nowhere", "--tolerance", "1"], "leave out tolerance"),
         (["--resume", "nowhere", "--pres"], "leave out pres"),
         (["--resume", "nowhere"], "nowhere holds no run"),
         (["synthetic", "--resume", "nowhere"], "leave out source"),
@@ -124,6 +126,7 @@ def test_pres_from_a_file_and_from_flags(synthetic: Path, tmp_path: Path) -> Non
     ("line", "flags", "says"),
     [
         ("smoothing = true", ["--pres"], "smoothing=True in the file of settings: it must be a table"),
+        ("tolerance = 1", [], "tolerance=1 is for batch_size='auto'"),
         ("model_options = 3", ["-o", "memory_dim=8"], "model_options=3 in the file of settings"),
         ("[smoothing]\nbetta = 1", [], "PRES has no option 'betta'. Did you mean 'beta'?"),
     ],

@@ -77,6 +77,32 @@ def test_what_is_told_of_a_correction_is_about_nodes_with_a_prediction(gain: str
     assert 0 < float(alone["gain"]) < 1 and float(alone["delta"]) == 0
 
 
+@pytest.mark.parametrize("options", [{"gain": "learned"}, {"gain": "pending"}, {"per_dimension": True}])
+def test_what_is_told_is_the_mean_over_the_nodes_of_all_corrections_since_it_was_asked(
+    options: dict[str, Any],
+) -> None:
+    made = seen(PRES(**options))
+
+    def correct(some: slice) -> None:
+        made(*(tensor[some] for tensor in (NODES, PREVIOUS, MEASURED, ELAPSED, COUNT)))
+
+    def told() -> dict[str, float]:
+        return {name: float(value) for name, value in made.latest().items()}
+
+    correct(slice(0, 1))
+    first = told()
+    correct(slice(1, 3))
+    others = told()
+    assert first["delta"] != others["delta"]
+    for some in (slice(0, 1), slice(1, 3), slice(3, 4)):  # of the last node nothing was seen
+        correct(some)
+    with torch.no_grad():
+        correct(slice(0, 1))  # as in evaluation: nothing of it is told
+    expected = {name: (first[name] + 2 * others[name]) / 3 for name in ("gain", "delta")}
+    assert told() == pytest.approx(expected)
+    assert told() == pytest.approx(expected)  # nothing new
+
+
 def test_a_pending_step_is_added_once_per_event() -> None:
     made = Filter(PRES(gain="pending", observed="measured"), num_nodes=1, dim=1).double()
     one, two = torch.tensor([[1.0]]).double(), torch.tensor([[2.0]]).double()

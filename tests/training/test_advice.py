@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 import pres
-from pres.errors import OptionError
+from pres.errors import Notice, OptionError
 from pres.events import EventStream
 from pres.models import MDGNN
 from pres.models.build import build_model
@@ -29,13 +29,15 @@ def small_probes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fixed_probes(monkeypatch: pytest.MonkeyPatch, aps: dict[int, float]) -> None:
-    monkeypatch.setattr(advice, "_probe", lambda make, events, size, options: aps[size])
+    monkeypatch.setattr(advice, "_probe", lambda make, events, config: aps[config.batch_size])
 
 
-def lost_share(size: int, train: EventStream | None = None) -> float:
-    """The loop: events of a node beyond its first in each batch, over all."""
+def lost_share(size: int, train: EventStream | None = None, block: int | None = None) -> float:
+    """The loop: events of a node beyond its first in each batch, or in each block of it, over all."""
     train = EVENTS.split().train if train is None else train
     src, dst, edges = train.src.tolist(), train.dst.tolist(), fixed_edges(len(train), size)
+    if block is not None:
+        edges = [i for i in range(len(train)) if i % size % block == 0] + [len(train)]
     lost, total = 0, 0
     for start, stop in pairwise(edges):
         nodes = [node for e in range(start, stop) for node in {src[e], dst[e]}]
@@ -58,6 +60,22 @@ def test_losses_are_predicted_in_proportion_to_lost_updates(monkeypatch: pytest.
     assert "leave out" in str(found) and found.to_dict()["batch_size"] == found.batch_size
 
 
+def test_only_updates_that_the_options_leave_out_are_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(advice, "PROBED", (200, 250))
+    fixed_probes(monkeypatch, {200: 0.90, 250: 0.89})
+    plain = advise(EVENTS, "jodie", tolerance=2.0, sizes=(250,))
+    assert plain.block is None and str(plain).startswith("batches of 250 events: they leave out")
+    blocks = advise(EVENTS, "jodie", tolerance=2.0, sizes=(250,), preset="large", block=60)
+    assert blocks.lost_updates[250] == pytest.approx(lost_share(250, block=60))
+    assert blocks.lost_updates[250] < plain.lost_updates[250]
+    assert str(blocks).startswith(
+        f"batches of 250 events in blocks of 60: they leave out {lost_share(250, block=60):.0%} of memory"
+    )
+    exact = advise(EVENTS, "jodie", tolerance=2.0, sizes=(250,), memory="exact")
+    assert set(exact.lost_updates.values()) == {0.0}
+    assert plain.predicted == blocks.predicted == exact.predicted  # what the probes found stays what it is
+
+
 def test_a_probe_that_gains_predicts_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advice, "PROBED", (200, 250))
     fixed_probes(monkeypatch, {200: 0.90, 250: 0.91})
@@ -75,7 +93,8 @@ def test_a_batch_size_is_found_and_trained_with(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(advice, "advise", noted)
     monkeypatch.setattr(advice, "PROBED", (200, 250))
-    run = pres.fit(made(), EVENTS, batch_size="auto", tolerance=100.0, epochs=1)
+    with pytest.warns(Notice, match=r"auto': batches of .* Weights move every 200 events \(step_size\)"):
+        run = pres.fit(made(), EVENTS, batch_size="auto", tolerance=100.0, epochs=1)
     assert run.config["batch_size"] == seen[0].batch_size >= 200 and set(seen[0].probed) == {200, 250}
     assert run.config["step_size"] == 200
     by_hand = pres.fit(made(), EVENTS, batch_size=seen[0].batch_size, step_size=200, epochs=1)
@@ -85,8 +104,11 @@ def test_a_batch_size_is_found_and_trained_with(monkeypatch: pytest.MonkeyPatch)
 def test_what_cannot_be_probed_is_one_clear_line() -> None:
     with pytest.raises(OptionError, match="1,400 training events are too few to probe"):
         advise(EVENTS[:2_000], "jodie")
-    with pytest.raises(OptionError, match="tolerance=-1"):
-        advise(EVENTS, "jodie", tolerance=-1)
+    for wrong in (-1, "some", float("nan"), True):
+        with pytest.raises(OptionError, match=f"tolerance={wrong!r}: the loss that is accepted"):
+            advise(EVENTS, "jodie", tolerance=wrong)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match=r"tolerance=1\.0 is for batch_size='auto'"):
+        pres.fit(made(), EVENTS, tolerance=1.0)
     own = made()
     own.options = None
     with pytest.raises(OptionError, match="it is of your own"):

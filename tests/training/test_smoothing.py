@@ -25,7 +25,8 @@ EVENTS = pres.load("synthetic", num_events=1_500)
 
 def trained(kind: str, **options: Any) -> tuple[MDGNN, pres.Run]:
     model = build_model(kind, EVENTS, {"memory_dim": 16, "time_dim": 8}, seed=0)
-    return model, pres.fit(model, EVENTS, batch_size=150, epochs=2, patience=9, **options)
+    settings = {"batch_size": 150, "epochs": 2, "patience": 9} | options
+    return model, pres.fit(model, EVENTS, **settings)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -249,8 +250,14 @@ def test_what_is_no_pres_is_one_clear_line(wrong: object) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_a_run_says_how_memory_was_helped() -> None:
-    assert "JODIE on synthetic with PRES and 2 sweeps:" in repr(
-        trained("jodie", smoothing=PRES(), sweeps=2)[1]
-    )
-    assert "JODIE on synthetic:" in repr(trained("jodie")[1])
+def test_a_run_says_how_it_differs_from_the_standard() -> None:
+    def told(**options: Any) -> str:
+        return repr(trained("jodie", **options)[1])
+
+    assert "JODIE on synthetic:" in told(batch_size=200)
+    assert "synthetic with batches of 150, PRES, 2 sweeps:" in told(smoothing=PRES(), sweeps=2)
+    assert "synthetic with batches of 150, steps of 50:" in told(step_size=50)
+    assert (
+        "synthetic with preset large, batches of 300, steps of 100, blocks of 200, memory seen anew every 50 "
+        "events:"
+    ) in told(preset="large", batch_size=300, step_size=100)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from pres.cli.console import print_json, say, stderr, stdout
+from pres.cli.console import print_json, say, stderr, stdout, stoppable
 from pres.cli.source import AsJson, Debug, Source, open_events, reads_events
 
 
@@ -32,17 +32,18 @@ def batches(
     if png is not None:
         check_png(png)
     events = open_events(source, reading)
-    found = try_batches(
-        events,
-        model,
-        batch_size=batch_size,
-        factor=factor,
-        epochs=epochs,
-        patience=epochs,
-        seed=seed,
-        progress=stderr.is_terminal,
-        on_trial=lambda name: say(f"training {model}: {name} …"),
-    )
+    with stoppable("stopped. Nothing is kept; the same command begins anew."):
+        found = try_batches(
+            events,
+            model,
+            batch_size=batch_size,
+            factor=factor,
+            epochs=epochs,
+            patience=epochs,
+            seed=seed,
+            progress=stderr.is_terminal,
+            on_trial=lambda name: say(f"training {model}: {name} …"),
+        )
     if png is not None:
         save_figure(found, png)
         say(f"picture: {png}")

@@ -36,6 +36,21 @@ def plain(text: str) -> str:
     return text.replace("[", r"\[")
 
 
+@contextmanager
+def stoppable(line: str) -> Iterator[None]:
+    """Let Ctrl-C end the command with one line."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(line)
+        raise typer.Exit(130) from None
+
+
+def say_probe(size: int) -> None:
+    """Say which batch size is about to be probed."""
+    say(f"probing batches of {size:,} events …")
+
+
 def say(text: str) -> None:
     """Print one line to stderr, as it is."""
     stderr.print(plain(text), highlight=False, soft_wrap=True)

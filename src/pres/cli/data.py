@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pres.cli.console import plain, print_json, say, stderr, stdout
+from pres.cli.console import plain, print_json, say, say_probe, stderr, stdout, stoppable
 from pres.cli.source import (
     AsJson,
     Debug,
@@ -16,6 +16,7 @@ from pres.cli.source import (
     open_events,
     reads_events,
 )
+from pres.errors import OptionError
 
 if TYPE_CHECKING:
     from pres.datasets import Entry
@@ -31,8 +32,9 @@ def diagnose(
         typer.Option(help="Train this model shortly, and say how large batches may be for it."),
     ] = None,
     tolerance: Annotated[
-        float, typer.Option(help="With --advise: the points of AP that larger batches may lose.")
-    ] = 0.5,
+        float | None,
+        typer.Option(help="With --advise: the points of AP that larger batches may lose.  \\[default: 0.5]"),
+    ] = None,
     png: Annotated[Path | None, typer.Option(help="Also draw the diagnosis as a picture here.")] = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -44,17 +46,21 @@ def diagnose(
     from pres.diagnosis.figure import check_png
     from pres.diagnosis.tables import as_tables
 
+    if tolerance is not None and advise is None:
+        raise OptionError(f"--tolerance {tolerance:g} is for --advise: give that too, or leave it out.")
     if png is not None:
         check_png(png)
     events = open_events(source, reading)
     diagnosis = run_diagnosis(events, batch_size or None, ties=ties, progress=stderr.is_terminal)
     advice = None
     if advise is not None:
+        from pres.training.advice import TOLERANCE
         from pres.training.advice import advise as run_probes
 
-        advice = run_probes(
-            events, advise, tolerance=tolerance, on_probe=lambda b: say(f"probing batches of {b:,} events …")
-        )
+        with stoppable("stopped while probing batch sizes. Nothing is kept."):
+            advice = run_probes(
+                events, advise, tolerance=TOLERANCE if tolerance is None else tolerance, on_probe=say_probe
+            )
     if png is not None:
         diagnosis.save_png(png)
         say(f"picture: {png}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pres.cli.console import notices, plain, print_json, say, stderr, stdout
+from pres.cli.console import notices, plain, print_json, say, say_probe, stderr, stdout, stoppable
 from pres.cli.source import (
     SOURCE_HELP,
     AsJson,
@@ -41,8 +41,11 @@ def train(
         ),
     ] = None,
     tolerance: Annotated[
-        float, typer.Option(help="With --batch-size auto: the points of AP that larger batches may lose.")
-    ] = 0.5,
+        float | None,
+        typer.Option(
+            help="With --batch-size auto: the points of AP that larger batches may lose.  \\[default: 0.5]"
+        ),
+    ] = None,
     step_size: Annotated[
         int | None,
         typer.Option(help="Events between two updates of the weights.  \\[default: as --batch-size]"),
@@ -140,7 +143,7 @@ def train(
     given = locals()
     from pres.models.build import build_model
     from pres.training import fit
-    from pres.training.advice import SIZES, options_for
+    from pres.training.advice import SIZES, check_tolerance, options_for
     from pres.training.config import FitConfig, TrainConfig, read_config
     from pres.training.folder import RunFolder
     from pres.training.opened import events_again
@@ -151,7 +154,13 @@ def train(
     settings |= {name: value for name, value in flags.items() if value is not None}
     if batch_size is not None:
         settings["batch_size"] = _count_or_auto(batch_size)
+    if resume is not None:
+        _check_resume(given, reading)
     auto = settings.get("batch_size") == "auto"
+    in_file = settings.pop("tolerance", None)
+    if tolerance is None and (auto or batch_size is None):  # a flag's number of events goes before auto
+        tolerance = in_file
+    check_tolerance(tolerance, auto)
     if auto:
         settings["batch_size"] = max(SIZES)  # until it is known
     if reading:
@@ -166,7 +175,6 @@ def train(
         further = named_values(pres_option or [], "pres-option")
         settings["smoothing"] = _more(settings, "smoothing", further)
     if resume is not None:
-        _check_resume(given, reading)
         settings = RunFolder(resume).config() | settings
         if not RunFolder(resume).repeatable:
             raise OptionError(
@@ -189,7 +197,9 @@ def train(
     num_train = len(events.split().train)
     if auto:
         given_settings = {name: settings[name] for name in FitConfig.model_fields if name in settings}
-        advised = options_for(made, events, tolerance, given_settings, say)
+        with stoppable("stopped while probing batch sizes. Nothing is kept."):
+            advised, line = options_for(made, events, tolerance, given_settings, say_probe)
+        say(line)
         chosen = TrainConfig.of(settings | advised)
     try:
         run = fit(
@@ -275,6 +285,7 @@ def _check_resume(given: dict[str, Any], reading: dict[str, Any]) -> None:
         "pres_option",
         "config",
         "out",
+        "tolerance",
         *FitConfig.model_fields,
     )
     settled = [name for name in all_of_them if name not in MAY_CHANGE]

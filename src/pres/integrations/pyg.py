@@ -109,7 +109,10 @@ class Smoothing(nn.Module):
 
     @torch.no_grad()
     def latest(self) -> dict[str, float]:
-        """Return the coherence and movement of the latest ``memory(n_id)``, and γ and ‖Δ δ̂‖ of the filter."""
+        """Return the coherence and movement of the latest ``memory(n_id)``, and γ and ‖Δ δ̂‖ of the filter.
+
+        The latter two are means over its corrections in training since they were last asked for.
+        """
         update = self._latest_forward("latest")
         moved = movement(update.previous, update.kept, update.pending)
         found = {"coherence": 1 - self._incoherence(update), "movement": moved}

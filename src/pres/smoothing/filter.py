@@ -42,7 +42,8 @@ class Filter(nn.Module):
             self.gain = LearnedGain(config.gamma, dim if config.per_dimension else None)
         else:
             self.gain = PendingGain(config.per_dimension)
-        self._latest: tuple[Tensor, Tensor, Tensor] | None = None  # γ, what was added, and where
+        self._sums: Tensor | None = None  # over nodes: what `latest` tells the means of
+        self._told = False  # whether it was asked since
 
     def reset(self) -> None:
         """Forget every transition, as before the first event."""
@@ -71,24 +72,35 @@ class Filter(nn.Module):
         span = self._span(elapsed, count)
         step = (seen.mean if span is None else span * seen.mean).to(measured.dtype)
         gain = self._gain(nodes, seen, span, count, partner_count).to(measured.dtype)
-        self._latest = gain.detach(), step.detach(), seen.known
+        if torch.is_grad_enabled():
+            self._note(gain.detach(), step.detach(), seen.known)
         gain = torch.where(seen.known.unsqueeze(1), gain, 1)  # 1 returns the measurement, to the bit
         return torch.lerp(previous + step, measured, gain)
 
     def latest(self) -> dict[str, Tensor]:
-        """Return the mean γ of the latest correction, and the mean length of what its predictions added.
+        """Return the mean γ of the latest corrections, and the mean length of what their predictions added.
 
-        Both are over the nodes that had a prediction; where none had, γ is as it would have been.
+        These are all corrections within reach of gradients since it was last asked: a step of training may
+        take several, of some nodes each. Both means are over the nodes that had a prediction; where none had,
+        γ is as it would have been. Asked again without a new correction, it tells the same.
         """
-        if self._latest is None:
+        if self._sums is None:
             return {}
-        gain, step, known = self._latest
-        weight = known.to(step.dtype)
-        mean_step = (weight * step.norm(dim=1)).sum() / weight.sum().clamp(min=1)
-        if gain.ndim == 2:  # one per node
-            weight = torch.where(known.any(), weight, 1)
-            return {"gain": (weight * gain.mean(1)).sum() / weight.sum().clamp(min=1), "delta": mean_step}
-        return {"gain": gain.mean(), "delta": mean_step}
+        self._told = True
+        nodes, gain, known, known_gain, length = self._sums.unbind()
+        mean_gain = torch.where(known > 0, known_gain / known.clamp(min=1), gain / nodes.clamp(min=1))
+        return {"gain": mean_gain, "delta": length / known.clamp(min=1)}
+
+    def _note(self, gain: Tensor, step: Tensor, known: Tensor) -> None:
+        """Add a correction to what `latest` tells."""
+        per_node = (gain.mean(1) if gain.ndim == 2 else gain.mean().expand(len(known))).double()
+        weight = known.double()
+        length = weight * step.norm(dim=1)
+        of_each = (torch.ones_like(weight), per_node, weight, weight * per_node, length)
+        sums = torch.stack([values.sum() for values in of_each])
+        if self._sums is not None and not self._told:
+            sums = sums + self._sums.to(sums.device)
+        self._sums, self._told = sums, False
 
     @torch.no_grad()
     def observe(

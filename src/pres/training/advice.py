@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ SIZES = (200, 400, 800, 1600, 3200, 6400)
 PROBED = (200, 800, 3200)  # as far as the probe has events for them
 PROBE_EVENTS = 30_000
 PROBE_EPOCHS = 2
+TOLERANCE = 0.5  # points of AP
 FEWEST_BATCHES = 4  # that the probe needs of a size to tell anything about it
 
 
@@ -31,7 +33,8 @@ class Advice:
 
     batch_size: int
     tolerance: float  # in points of AP
-    lost_updates: dict[int, float]  # by batch size: the share of memory updates that a batch leaves out
+    block: int | None  # by which memory moves inside the batches; None: not by blocks
+    lost_updates: dict[int, float]  # by batch size: the share of memory updates left out, with these options
     probed: dict[int, float]  # by batch size: validation AP of the short training
     predicted: dict[int, float]  # by batch size: points of AP lost against b = 200, weights moving as often
 
@@ -41,9 +44,11 @@ class Advice:
 
     def __str__(self) -> str:
         at = self.batch_size
+        inside = "" if self.block is None else f" in blocks of {self.block:,}"
         return (
-            f"batches of {at:,} events: they leave out {self.lost_updates[at]:.0%} of memory updates, which "
-            f"is predicted to cost {self.predicted[at]:.2f} points of AP (tolerance {self.tolerance:g})."
+            f"batches of {at:,} events{inside}: they leave out {self.lost_updates[at]:.0%} of memory "
+            f"updates, and are predicted to cost {self.predicted[at]:.2f} points of AP (tolerance "
+            f"{self.tolerance:g})."
         )
 
 
@@ -51,7 +56,7 @@ def advise(
     events: EventStream,
     model: str | Callable[[EventStream], MDGNN] = "tgn",
     *,
-    tolerance: float = 0.5,
+    tolerance: float = TOLERANCE,
     sizes: Sequence[int] = SIZES,
     on_probe: Callable[[int], None] = lambda size: None,
     **options: Any,
@@ -60,8 +65,8 @@ def advise(
 
     The model is trained for two epochs on the beginning of the stream, with batches of 200, 800 and 3,200
     events (fewer where the stream is short) but equally many optimiser steps, and validated on what follows.
-    The AP that this loses is held against the updates that such batches leave out, and the loss at any size
-    is interpolated by those.
+    The AP that this loses is held against the pending load of such batches, the updates that they leave out
+    unless options move memory inside them, and the loss at any size is interpolated by that.
 
     Args:
         events: The whole stream; only its training part is looked at.
@@ -71,9 +76,9 @@ def advise(
         on_probe: Called before the training with each size.
         **options: The fields of `FitConfig` that training is to have.
     """
-    if not tolerance >= 0:
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not tolerance >= 0:
         raise OptionError(
-            f"tolerance={tolerance}: the loss that is accepted, in points of AP, is at least 0."
+            f"tolerance={tolerance!r}: the loss that is accepted, in points of AP, is a number of at least 0."
         )
     train = events.split().train
     probe = events[: min(len(train), PROBE_EVENTS)]
@@ -84,73 +89,99 @@ def advise(
         )
     allowed = sorted({USUAL_STEP, *(size for size in sizes if size <= len(train) // FEWEST_BATCHES)})
     asked = sorted({min(size, room) for size in PROBED})
-    most_lost = options.get("most_lost")
-    lost = {size: _lost_updates(train, size, most_lost) for size in sorted({*allowed, *asked})}
-    lost_in_probe = {size: _lost_updates(probe.split().train, size, most_lost) for size in asked}
+    configs = {size: _config(options, size) for size in sorted({*allowed, *asked})}
+    load = {size: _pending_load(train, config) for size, config in configs.items()}
+    load_in_probe = {size: _pending_load(probe.split().train, configs[size]) for size in asked}
     probed = {}
     for size in asked:
         on_probe(size)
         make = partial(build_model, model) if isinstance(model, str) else model
-        probed[size] = _probe(make, probe, size, options)
-    predicted = _predicted(lost, probed, lost_in_probe)
-    within = [size for size in allowed if predicted[size] <= tolerance]
-    return Advice(max(within), tolerance, lost, probed, predicted)
+        probed[size] = _probe(make, probe, configs[size])
+    predicted = _predicted(load, probed, load_in_probe)
+    best = max(size for size in allowed if predicted[size] <= tolerance)
+    lost = {size: _lost_updates(train, config, load[size]) for size, config in configs.items()}
+    return Advice(best, tolerance, configs[best].block, lost, probed, predicted)
 
 
 def options_for(
     model: MDGNN,
     events: EventStream,
-    tolerance: float,
+    tolerance: float | None,
     options: dict[str, Any],
-    say: Callable[[str], None] = lambda line: None,
-) -> dict[str, Any]:
-    """Return options of `fit` with the batch size that is advised for ``model``, by probes of its like."""
+    on_probe: Callable[[int], None] = lambda size: None,
+) -> tuple[dict[str, Any], str]:
+    """Return options of `fit` with the batch size that is advised for ``model``, by probes of its like.
+
+    Beside them are the words that say what was chosen.
+    """
     kind, made_with = type(model), model.options
     if made_with is None:
         raise OptionError(
             "batch_size='auto' makes models like this one, but it is of your own. Say a number."
         )
     given = {name: value for name, value in options.items() if name != "batch_size"}
+    tolerance = TOLERANCE if tolerance is None else tolerance
     step = FitConfig.of(given | {"batch_size": max(SIZES)}).step_size or USUAL_STEP
     known = torch.get_rng_state()  # that there were probes is not to change the training
     try:
-        probing = given | {"on_probe": lambda b: say(f"probing batches of {b:,} events …")}
-        advice = advise(events, lambda part: kind(part, **made_with), tolerance=tolerance, **probing)
+        advice = advise(
+            events, lambda part: kind(part, **made_with), tolerance=tolerance, on_probe=on_probe, **given
+        )
     finally:
         torch.set_rng_state(known)
-    say(str(advice))
-    return given | {"batch_size": advice.batch_size, "step_size": min(step, advice.batch_size)}
+    step = min(step, advice.batch_size)
+    chosen = given | {"batch_size": advice.batch_size, "step_size": step}
+    return chosen, f"{advice} Weights move every {step:,} events (step_size)."
 
 
-def _lost_updates(events: EventStream, size: int, most_lost: int | None) -> float:
-    edges = TemporalBatches(events, size, most_lost=most_lost).edges
-    return PendingProfile.of(events, edges).load().lost_updates
+def check_tolerance(tolerance: float | None, auto: bool) -> None:
+    """Raise if a tolerance is given that nothing asks for."""
+    if tolerance is not None and not auto:
+        raise OptionError(
+            f"tolerance={tolerance!r} is for batch_size='auto': give that too, or leave out tolerance."
+        )
 
 
-def _probe(
-    make: Callable[[EventStream], MDGNN], events: EventStream, size: int, options: dict[str, Any]
-) -> float:
-    """Return the best validation AP of a short training with batches of ``size``, 200 events per step."""
-    given = options | {"batch_size": size, "step_size": USUAL_STEP, "epochs": PROBE_EPOCHS}
-    config = FitConfig.of(given)
+def _config(options: dict[str, Any], size: int) -> FitConfig:
+    """Return the settings of a short training with batches of ``size``, 200 events per step."""
+    step = min(USUAL_STEP, size)
+    return FitConfig.of(options | {"batch_size": size, "step_size": step, "epochs": PROBE_EPOCHS})
+
+
+def _pending_load(events: EventStream, config: FitConfig, block: int | None = None) -> float:
+    """Return the share of memory updates that standard batches leave out, or blocks of them."""
+    bounds = TemporalBatches(events, config.batch_size, most_lost=config.most_lost).bounds
+    edges = [at for start, stop in pairwise(bounds) for at in range(start, stop, block or stop - start)]
+    return PendingProfile.of(events, torch.tensor([*edges, len(events)])).load().lost_updates
+
+
+def _lost_updates(events: EventStream, config: FitConfig, load: float) -> float:
+    """Return the share of memory updates left out with these settings, where standard batches have a load."""
+    if config.train_sweeps != 1:  # every event moves memory
+        return 0.0
+    return load if config.block is None else _pending_load(events, config, config.block)
+
+
+def _probe(make: Callable[[EventStream], MDGNN], events: EventStream, config: FitConfig) -> float:
+    """Return the best validation AP of a short training."""
     torch.manual_seed(config.seed)
     trainer = Trainer(make(events), events, config)
     return max(trainer.run_epoch().val.ap for _ in range(PROBE_EPOCHS))
 
 
 def _predicted(
-    lost: dict[int, float], probed: dict[int, float], lost_in_probe: dict[int, float]
+    load: dict[int, float], probed: dict[int, float], load_in_probe: dict[int, float]
 ) -> dict[int, float]:
-    """Return the points of AP that each size loses, by the updates it leaves out.
+    """Return the points of AP that each size loses, by its pending load.
 
-    Between the sizes that were probed the loss is interpolated, and it never falls as more is left out;
+    Between the sizes that were probed the loss is interpolated, and it never falls as the load grows;
     beyond the largest it goes on as it did before.
     """
-    more = np.array([lost_in_probe[size] - lost_in_probe[USUAL_STEP] for size in probed])
+    more = np.array([load_in_probe[size] - load_in_probe[USUAL_STEP] for size in probed])
     dropped = np.maximum.accumulate([max(0.0, 100 * (probed[USUAL_STEP] - ap)) for ap in probed.values()])
     rate = (dropped[-1] - dropped[-2]) / (more[-1] - more[-2]) if more[-1] > more[-2] else 0.0
     found = {}
-    for size in lost:
-        beyond = lost[size] - lost[USUAL_STEP]
+    for size in load:
+        beyond = load[size] - load[USUAL_STEP]
         found[size] = float(np.interp(beyond, more, dropped) + rate * max(0.0, beyond - more[-1]))
     return found

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pres.errors import DivergedError, OptionError, StorageError
+from pres.errors import DivergedError, Notice, OptionError, StorageError
 from pres.events import EventStream
 from pres.fingerprint import fingerprint
 from pres.models import MDGNN
-from pres.training.advice import options_for
+from pres.training.advice import check_tolerance, options_for
 from pres.training.config import FitConfig
 from pres.training.environment import environment
 from pres.training.folder import RunFolder
@@ -31,7 +32,7 @@ def fit(
     progress: bool = False,
     tensorboard: bool = False,
     on_epoch: Callable[[EpochResult], None] | None = None,
-    tolerance: float = 0.5,
+    tolerance: float | None = None,
     **options: Any,
 ) -> Run:
     """Train ``model`` on the first part of ``events``, choose the epoch on the second, test on the third.
@@ -47,7 +48,8 @@ def fit(
         progress: Whether to show a progress bar on stderr.
         tensorboard: Whether to log for TensorBoard, in the folder ``tensorboard`` of ``out``.
         on_epoch: Called after every epoch, for instance to print it.
-        tolerance: With ``batch_size="auto"``: the points of AP that a larger batch may lose, see `advise`.
+        tolerance: With ``batch_size="auto"``: the points of AP that a larger batch may lose, by default 0.5;
+            see `advise`.
         **options: The fields of `FitConfig`.
     """
     folder = None if out is None else RunFolder(out)
@@ -55,11 +57,13 @@ def fit(
         raise OptionError("resume=True goes on with the run in a folder: give out=.")
     if folder is not None and not resume:
         folder.check_free()
+    check_tolerance(tolerance, options.get("batch_size") == "auto")
     if options.get("batch_size") == "auto":
         if folder is not None and resume:
             options = options | {name: folder.config()[name] for name in ("batch_size", "step_size")}
         else:
-            options = options_for(model, events, tolerance, options)
+            options, chosen = options_for(model, events, tolerance, options)
+            warnings.warn(f"batch_size='auto': {chosen}", Notice, stacklevel=2)
     config = FitConfig.of(options)
     writer = epoch_writer(None if folder is None else folder.path, tensorboard)
     trainer = Trainer(model, events, config)

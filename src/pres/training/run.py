@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pres.models import MDGNN
+from pres.training.config import FitConfig
 from pres.training.metrics import LinkMetrics
 from pres.training.smoothing import saved_filter
 from pres.training.state import EpochResult, Tensors, TrainingState
@@ -93,14 +94,18 @@ class Run:
         load_into(model, self.state)
 
     def _ways(self) -> str:
-        """Return how memory was helped, in words; nothing if it was not."""
-        ways = ["PRES"] if self.config["smoothing"] is not None else []
+        """Return how batches and memory differ from standard training, in words; nothing if they do not."""
+        preset, batch, step = (self.config.get(name) for name in ("preset", "batch_size", "step_size"))
+        ways = [f"preset {preset}"] if preset is not None else []
+        ways += [f"batches of {batch:,}"] if batch != FitConfig.model_fields["batch_size"].default else []
+        ways += [f"steps of {step:,}"] if step not in (None, batch) else []
+        ways += ["PRES"] if self.config["smoothing"] is not None else []
         ways += ["exact memory"] if self.config["memory"] == "exact" else []
         ways += [f"{self.config['sweeps']} sweeps"] if self.config["sweeps"] > 1 else []
         block, refresh = self.config.get("block"), self.config.get("refresh")
-        ways += [f"blocks of {block}"] if block is not None else []
-        ways += [f"memory seen anew every {refresh} events"] if refresh is not None else []
-        return f" with {' and '.join(ways)}" if ways else ""
+        ways += [f"blocks of {block:,}"] if block is not None else []
+        ways += [f"memory seen anew every {refresh:,} events"] if refresh is not None else []
+        return f" with {', '.join(ways)}" if ways else ""
 
     def __repr__(self) -> str:
         title = self.dataset if self.variant is None else f"{self.dataset} ({self.variant})"

@@ -24,6 +24,9 @@ _RUN_HEADINGS = (
     Heading("model", "model"),
     Heading("batch_size", "b"),
     Heading("step_size", "step"),
+    Heading("block", "block"),
+    Heading("refresh", "refresh"),
+    Heading("preset", "preset"),
     Heading("smoothing", "PRES"),
     Heading("seed", "seed"),
     Heading("epochs", "epochs"),
@@ -104,10 +107,10 @@ def gather(folder: Path) -> Contents:
     environments = [run["environment"] for _, run in own]
     environments += [result["environment"] for _, result, _ in jobs if result is not None]
     return Contents(
-        folder=folder.name or str(folder),
+        folder=_own_name(folder),
         sections=sections,
         jobs=Table(_JOB_HEADINGS, tuple(_job_row(*job) for job in jobs)),
-        runs=Table(_RUN_HEADINGS, tuple(_run_row(path.relative_to(folder), run) for path, run in own)),
+        runs=Table(_RUN_HEADINGS, tuple(_run_row(_name(folder, path), run) for path, run in own)),
         settings=(*map(_job_settings, jobs), *(_run_settings(folder, *run) for run in own)),
         environments=_distinct(environments),
     )
@@ -162,24 +165,34 @@ def _is_run(path: Path) -> bool:
     return (path.parent / "config.json").exists()
 
 
-def _run_row(path: Path, run: dict[str, Any]) -> tuple[Any, ...]:
+def _own_name(folder: Path) -> str:
+    return folder.resolve().name or str(folder)
+
+
+def _name(folder: Path, path: Path) -> str:
+    """Return where a run is in the folder; the folder's own name if it is the run."""
+    return _own_name(folder) if path == folder else str(path.relative_to(folder))
+
+
+def _run_row(name: str, run: dict[str, Any]) -> tuple[Any, ...]:
     variant = "" if run["variant"] is None else f" ({run['variant']})"
     scores = 100 * run["val"]["ap"], 100 * run["test"]["ap"], float(run["seconds_per_epoch"])
+    inside = (run["config"].get(option) for option in ("block", "refresh", "preset"))
     smoothed = "without" if run["config"]["smoothing"] is None else "PRES"
-    sizes = run["batch_size"], run["step_size"], smoothed, run["seed"], run["epochs"]
-    return (str(path), run["dataset"] + variant, run["model"], *sizes, *scores)
+    sizes = run["batch_size"], run["step_size"], *inside, smoothed, run["seed"], run["epochs"]
+    return (name, run["dataset"] + variant, run["model"], *sizes, *scores)
 
 
 def _run_settings(folder: Path, path: Path, run: dict[str, Any]) -> Settings:
-    shown = path.relative_to(folder)
+    shown = _name(folder, path)
     curve = path / "learning.png"
+    beside = path.parent if path.name not in ("", "..") else path / ".."
+    again = beside / f"{_own_name(path)}-again"
     return Settings(
-        name=str(shown),
+        name=shown,
         title=f"{run['model']} on {run['dataset']}: {shown}",
         text=json.dumps(read_json(path / "config.json"), indent=1, ensure_ascii=False),
-        command=shlex.join(
-            ["pres", "train", "--config", str(path / "config.json"), "--out", f"{path}-again"]
-        ),
+        command=shlex.join(["pres", "train", "--config", str(path / "config.json"), "--out", str(again)]),
         picture=picture(curve) if curve.exists() else None,
     )
 
