@@ -126,10 +126,8 @@ def _sections(folder: Path) -> tuple[Section, ...]:
     sections = []
     for name in names:
         evidence = kept.read(name)
-        drawn = [folder / "figures" / figure for figure in evidence.figures]
-        vector = {path.stem for path in drawn if path.suffix == ".svg"}
-        chosen = [p for p in drawn if p.exists() and (p.suffix == ".svg" or p.stem not in vector)]
-        sections.append(Section(evidence, tuple(map(picture, chosen))))
+        drawn = [folder / "figures" / figure for figure in evidence.drawn]
+        sections.append(Section(evidence, tuple(picture(path) for path in drawn if path.exists())))
     return tuple(sections)
 
 
