@@ -76,6 +76,7 @@ _EXPERIMENTS = (
             *("dataset", "model", "way", "batch_size", "step_size"),
             *("label_auc", "paper_auc", "auc_difference", "positives"),
         ),
+        findings=findings.of_classification,
         labelled=True,
         note="The encoders are those of table1, frozen. A test part with few positives says little.",
     ),
@@ -174,7 +175,7 @@ _EXPERIMENTS = (
         ),
         draw=Curves(lines=("beta", "reading")),
         findings=findings.of_betas,
-        note=f"{_UNPRINTED} β = 0 is the filter alone.",
+        note=f"{_UNPRINTED} That table has β = 0.1; β = 0 is the filter alone.",
     ),
     Experiment(
         name="fig-memory",
@@ -216,7 +217,7 @@ _EXPERIMENTS = (
             *("best_epoch", "ap", "table_ap", "table_difference"),
         ),
         draw=Curves(panels=("dataset",)),
-        findings=findings.of_table_1,
+        findings=findings.of_extended,
         note=_UNPRINTED,
     ),
     Experiment(
