@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from statistics import fmean
 from typing import Any
 
@@ -13,51 +14,50 @@ from pres.experiments.table import signed
 
 def of_table_1(groups: Groups) -> list[str]:
     """Return what the larger batch with PRES gains in time and loses in AP, beside the paper's means."""
-    lines = []
-    small, large = groups.size.pair
-    for reading in groups.distinct("reading"):
-        for way, name in (("PRES", "with PRES"), ("off", "without PRES")):
-            own = groups.where(reading=reading, way=way, batch_size=large)
-            speeds, losses = (
-                _known([speed_up(g, groups) for g in own]),
-                _known([lost(g, groups) for g in own]),
-            )
-            if speeds and losses:
-                lines.append(
-                    f"{_reading(reading, groups)}: b = {large:,} {name} against b = {small:,} without "
-                    f"changes AP by {signed(-fmean(losses))} points at a speed-up of {fmean(speeds):.2f}, "
-                    f"{_averaged(losses)}."
-                )
+    large = groups.size.pair[1]
+
+    def said(reading: str, way: str) -> str:
+        own = groups.where(reading=reading, way=way, batch_size=large)
+        speeds = _known([speed_up(g, groups) for g in own])
+        losses = _known([lost(g, groups) for g in own])
+        if not (speeds and losses):
+            return ""
+        return (
+            f"{_against(groups, way)} changes AP by {signed(-fmean(losses))} points at a speed-up of "
+            f"{fmean(speeds):.2f}, {_averaged(losses)}."
+        )
+
     printed = paper.trade_offs()
-    lines.append(
+    return [
+        *_each_reading(groups, lambda reading: [said(reading, "PRES"), said(reading, "off")]),
         f"The paper's Table 1: AP {signed(-fmean(p[3] for p in printed))} points at a speed-up of "
-        f"{fmean(p[2] for p in printed):.2f}, on average over its {len(printed)} pairs."
-    )
-    return lines
+        f"{fmean(p[2] for p in printed):.2f}, on average over its {len(printed)} pairs.",
+    ]
 
 
 def of_batch_sizes(groups: Groups) -> list[str]:
     """Return how far AP falls from the smallest to the largest batch, with and without PRES."""
-    lines = []
-    for reading in groups.distinct("reading"):
-        falls = {}
-        for way in ("off", "PRES"):
-            changes = [
+    sizes = groups.distinct("batch_size")
+
+    def change(reading: str, way: str) -> list[float]:
+        return _known(
+            [
                 _change(groups.where(reading=reading, way=way, dataset=dataset, model=model))
                 for dataset in groups.distinct("dataset")
                 for model in groups.distinct("model")
             ]
-            known = _known(changes)
-            if known:
-                falls[way] = fmean(known)
-        if len(falls) == 2:
-            sizes = groups.distinct("batch_size")
-            lines.append(
-                f"{_reading(reading, groups)}: from b = {min(sizes):,} to {max(sizes):,} AP changes by "
-                f"{signed(falls['off'])} points without and by {signed(falls['PRES'])} with PRES, on "
-                "average."
-            )
-    return lines
+        )
+
+    def said(reading: str) -> list[str]:
+        off, with_pres = change(reading, "off"), change(reading, "PRES")
+        if not (off and with_pres):
+            return []
+        return [
+            f"from b = {min(sizes):,} to {max(sizes):,} AP changes by {signed(fmean(off))} points without "
+            f"and by {signed(fmean(with_pres))} with PRES, on average."
+        ]
+
+    return _each_reading(groups, said)
 
 
 def of_small_batches(groups: Groups) -> list[str]:
@@ -75,81 +75,77 @@ def of_small_batches(groups: Groups) -> list[str]:
 
 def of_ways(groups: Groups) -> list[str]:
     """Return by how much each part of PRES changes AP against training without."""
-    lines = []
-    for reading in groups.distinct("reading"):
-        said = []
+
+    def said(reading: str) -> list[str]:
+        parts = []
         for way in ("S", "V", "PRES"):
             changes = _known([added(g, groups, "ap", 100) for g in groups.where(reading=reading, way=way)])
-            said += [f"{way} {signed(fmean(changes))}"] if changes else []
-        if said:
-            lines.append(
-                f"{_reading(reading, groups)}: AP minus that without PRES, in points: {', '.join(said)}."
-            )
-    return lines
+            parts += [f"{way} {signed(fmean(changes))}"] if changes else []
+        return [f"AP minus that without PRES, in points: {', '.join(parts)}."] if parts else []
+
+    return _each_reading(groups, said)
 
 
 def of_efficiency(groups: Groups) -> list[str]:
     """Return by how much PRES changes AP on validation after the first epoch, and at its best."""
-    lines = []
-    for reading in groups.distinct("reading"):
+
+    def said(reading: str) -> list[str]:
         own = groups.where(reading=reading, way="PRES")
         first = _known([added(g, groups, "first_ap", 100) for g in own])
         best = _known([added(g, groups, "val_ap", 100) for g in own])
-        if first and best:
-            lines.append(
-                f"{_reading(reading, groups)}: PRES changes validation AP by {signed(fmean(first))} points "
-                f"after epoch 1, and by {signed(fmean(best))} at its best, {_averaged(best)}."
-            )
-    return lines
+        if not (first and best):
+            return []
+        return [
+            f"PRES changes validation AP by {signed(fmean(first))} points after epoch 1, and by "
+            f"{signed(fmean(best))} at its best, {_averaged(best)}."
+        ]
+
+    return _each_reading(groups, said)
 
 
 def of_extended(groups: Groups) -> list[str]:
     """Return how the gap between the larger batch with PRES and the smaller without goes with the epochs."""
-    lines = []
-    small, large = groups.size.pair
-    for reading in groups.distinct("reading"):
-        own = groups.where(reading=reading, way="PRES", batch_size=large)
+
+    def said(reading: str) -> list[str]:
+        own = groups.where(reading=reading, way="PRES", batch_size=groups.size.pair[1])
         first, last = (_known([lost(g, groups, name) for g in own]) for name in ("first_ap", "last_ap"))
-        if first and last:
-            lines.append(
-                f"{_reading(reading, groups)}: b = {large:,} with PRES against b = {small:,} without changes "
-                f"validation AP by {signed(-fmean(first))} points after epoch 1, and by "
-                f"{signed(-fmean(last))} after epoch {own[0]['epochs']}, {_averaged(last)}."
-            )
-    return lines
+        if not (first and last):
+            return []
+        return [
+            f"{_against(groups)} changes validation AP by {signed(-fmean(first))} points after epoch 1, and "
+            f"by {signed(-fmean(last))} after epoch {own[0]['epochs']}, {_averaged(last)}."
+        ]
+
+    return _each_reading(groups, said)
 
 
 def of_classification(groups: Groups) -> list[str]:
     """Return what the larger batch with PRES does to ROC-AUC, beside the paper's mean."""
-    lines = []
-    small, large = groups.size.pair
-    for reading in groups.distinct("reading"):
-        own = groups.where(reading=reading, way="PRES", batch_size=large)
+
+    def said(reading: str) -> list[str]:
+        own = groups.where(reading=reading, way="PRES", batch_size=groups.size.pair[1])
         losses = _known([lost(g, groups, "label_auc") for g in own])
-        if losses:
-            lines.append(
-                f"{_reading(reading, groups)}: b = {large:,} with PRES against b = {small:,} without changes "
-                f"ROC-AUC by {signed(-fmean(losses))} points, {_averaged(losses)}."
-            )
+        change = f"{signed(-fmean(losses))} points, {_averaged(losses)}" if losses else ""
+        return [f"{_against(groups)} changes ROC-AUC by {change}."] if losses else []
+
     printed = paper.classification_changes()
-    lines.append(
-        f"The paper's Table 2: ROC-AUC {signed(fmean(printed))} points, on average over its "
-        f"{len(printed)} pairs."
-    )
-    return lines
+    means = f"ROC-AUC {signed(fmean(printed))} points, on average over its {len(printed)} pairs"
+    return [*_each_reading(groups, said), f"The paper's Table 2: {means}."]
 
 
 def of_betas(groups: Groups) -> list[str]:
     """Return which β is best on validation, for each reading."""
-    lines = []
-    for reading in groups.distinct("reading"):
+
+    def said(reading: str) -> list[str]:
         best = []
         for dataset in groups.distinct("dataset"):
             own = groups.where(reading=reading, dataset=dataset)
-            top = max(own, key=lambda group: group.mean("val_ap") or 0)
-            best.append(f"β = {top['beta']:g} on {dataset}")
-        lines.append(f"{_reading(reading, groups)}: the best validation AP is that of {', '.join(best)}.")
-    return lines
+            if own:
+                top = max(own, key=lambda group: group.mean("val_ap") or 0)
+                best.append(f"β = {top['beta']:g} on {dataset}")
+        return [f"the best validation AP is that of {', '.join(best)}."]
+
+    return _each_reading(groups, said)
 
 
 def of_memory(groups: Groups) -> list[str]:
@@ -192,5 +188,19 @@ def _known(values: list[Any]) -> list[float]:
     return [float(value) for value in values if value is not None]
 
 
-def _reading(reading: str, groups: Groups) -> str:
-    return "Step = batch" if reading == "one number" else f"Step = {groups.size.step}"
+def _each_reading(groups: Groups, said: Callable[[str], list[str]]) -> list[str]:
+    """Return what is said of each reading, with the reading's name before it."""
+    names = {"one number": "Step = batch", "two numbers": f"Step = {groups.size.step}"}
+    return [
+        f"{names[reading]}: {line}"
+        for reading in groups.distinct("reading")
+        for line in said(reading)
+        if line
+    ]
+
+
+def _against(groups: Groups, way: str = "PRES") -> str:
+    """Return which two places of the pair are compared, in words."""
+    small, large = groups.size.pair
+    name = "with PRES" if way == "PRES" else "without PRES"
+    return f"b = {large:,} {name} against b = {small:,} without"
