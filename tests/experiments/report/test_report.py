@@ -128,6 +128,11 @@ def test_a_browser_loads_sorts_and_enlarges_it_without_a_complaint(report: Path,
         assert values == sorted(values, reverse=True)
         assert rising == falling[::-1] and sorted(before) == sorted(rising)
 
+        edge = "(node => node.getBoundingClientRect().right)"
+        assert page.evaluate(
+            f"[...document.querySelectorAll('th.number')].every(h => {edge}(h) - {edge}(h.firstChild) < 1)"
+        )
+
         page.evaluate("document.querySelector('.zoom').click()")
         assert page.evaluate("document.getElementById('large').open")
         assert page.evaluate("document.querySelector('#large img').naturalWidth") > 100
