@@ -69,6 +69,8 @@ def test_what_cannot_be_is_one_line_with_the_nearest_name(tmp_path: Path) -> Non
         reproduce("tabel2")
     with pytest.raises(UnknownDatasetError, match="Did you mean 'mooc'"):
         reproduce("table1", datasets=["moocs"], out=tmp_path)
+    with pytest.raises(OptionError, match="name at least one"):
+        reproduce("table1", datasets=[" ,"], out=tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot write"):
         reproduce("table-datasets", datasets=["synthetic"], out=tmp_path / "file" / "out")

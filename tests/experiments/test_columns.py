@@ -7,7 +7,18 @@ import pytest
 from pres.experiments import paper
 from pres.experiments.columns import COLUMNS, columns
 from pres.experiments.compared import baseline, lost, speed_up
-from pres.experiments.findings import of_batch_sizes, of_memory, of_small_batches, of_table_1, of_ways
+from pres.experiments.findings import (
+    of_batch_sizes,
+    of_betas,
+    of_classification,
+    of_datasets,
+    of_efficiency,
+    of_extended,
+    of_memory,
+    of_small_batches,
+    of_table_1,
+    of_ways,
+)
 from pres.experiments.groups import Groups
 from pres.experiments.table import Spread
 from tests.experiments.small import TINY
@@ -16,6 +27,7 @@ from tests.experiments.small import TINY
 def row(way: str, b: int, ap: float, seconds: float, seed: int = 0, **more: Any) -> dict[str, Any]:
     factors = {"dataset": "wikipedia", "model": "tgn", "way": way, "batch_size": b, "reading": "one number"}
     measures = {"ap": ap, "seconds": seconds, "peak": 100 * seconds, "variant": "featureless"}
+    measures |= {"first_ap": ap - 0.1, "last_ap": ap, "val_ap": ap + 0.01, "label_auc": ap - 0.2}
     return {"factors": factors | {"seed": seed, "step_size": b} | more, "measures": measures}
 
 
@@ -61,10 +73,11 @@ def test_the_papers_cell_stands_beside_ours() -> None:
     table = columns(*names)(GROUPS)
     off, pres, large = table.rows
     assert off[0] == "wikipedia (featureless)" and off[1] == "without"
-    assert off[3] == 97.8 and off[4] == pytest.approx(91 - 97.8) and off[5] == 87
-    assert pres[3] == 97.5 and pres[4] == pytest.approx(89 - 97.5)
+    assert off[3] == Spread(97.8, 0.1, 5) and off[4] == pytest.approx(91 - 97.8) and off[5] == 87
+    assert pres[3] == Spread(97.5, 0.3, 5) and pres[4] == pytest.approx(89 - 97.5)
     assert pres[6] == 3.0 and pres[7] == 3.2
     assert large[3] is None and large[4] is None  # not in the paper
+    assert columns(*names)(Groups(TINY, GROUPS.rows[2:])).rows[-1][3] is None  # whatever else is there
     assert isinstance(off[2], Spread)
     assert not COLUMNS["speed_up"].heading.repeatable and COLUMNS["ap"].heading.repeatable
 
@@ -89,3 +102,42 @@ def test_findings_are_made_from_the_numbers() -> None:
     assert "PRES +9.0" in of_ways(Groups(TINY, GROUPS.rows[2:]))[0]
     assert "+100 MiB at b = 200" in of_memory(GROUPS)[0]
     assert of_small_batches(GROUPS) == ["Best on wikipedia: TGN b = 50 (91.0 %)."]
+
+
+def test_the_gap_of_long_training_is_that_of_the_first_and_of_the_last_epoch() -> None:
+    rows = [row("off", 50, 0.90, 8.0, epochs=3), row("PRES", 200, 0.88, 3.0, epochs=3)]
+    rows[1]["measures"]["first_ap"] = 0.60
+    assert of_extended(Groups(TINY, tuple(rows))) == [
+        "Step = batch: b = 200 with PRES against b = 50 without changes validation AP by −20.0 points after "
+        "epoch 1, and by −2.0 after epoch 3, on average over 1 pair."
+    ]
+
+
+def test_the_means_of_classification_stand_beside_the_papers() -> None:
+    lines = of_classification(GROUPS)
+    assert "changes ROC-AUC by −2.0 points, on average over 1 pair." in lines[0]
+    assert lines[-1] == "The paper's Table 2: ROC-AUC −0.4 points, on average over its 9 pairs."
+
+
+def test_efficiency_and_betas_are_told_by_validation() -> None:
+    same_size = Groups(TINY, (row("off", 100, 0.90, 8.0), row("PRES", 100, 0.91, 8.0)))
+    (line,) = of_efficiency(same_size)
+    assert "by +1.0 points after epoch 1, and by +1.0 at its best, on average over 1 pair." in line
+    betas = [
+        row("PRES", 100, ap, 1.0, beta=beta, dataset=name)
+        for name, best in (("wikipedia", 0.1), ("mooc", 0.5))
+        for beta, ap in ((0.1, 0.9), (0.5, 0.9 + 0.1 * (best - 0.3)))
+    ]
+    assert of_betas(Groups(TINY, tuple(betas))) == [
+        "Step = batch: the best validation AP is that of β = 0.1 on wikipedia, β = 0.5 on mooc."
+    ]
+
+
+def test_counts_that_are_not_the_papers_are_said() -> None:
+    counts = {"nodes": 7_144, "events": 411_749, "edge_features": 4, "variant": None}
+    mooc = {"factors": {"dataset": "mooc"}, "measures": counts}
+    other = {"factors": {"dataset": "uci"}, "measures": counts}
+    assert of_datasets(Groups(TINY, (mooc, other))) == [
+        "Vertices and edges are the paper's for: mooc.",
+        "Edge features: mooc has 4, the paper's 0.",
+    ]

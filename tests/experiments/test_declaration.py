@@ -67,6 +67,12 @@ def test_experiments_share_their_jobs() -> None:
     assert len(jobs["fig-beta"] & jobs["fig-ablation"]) == 4  # beta 0 is V, and 0.1 is PRES
 
 
+def test_no_two_jobs_have_one_title() -> None:
+    request = Request(SIZES["quick"], 2, ALL_AT_HAND)
+    jobs = {point.job.name: point.job for name in NAMES for point in EXPERIMENTS[name].points(request)}
+    assert len({job.title for job in jobs.values()}) == len(jobs)
+
+
 def test_another_copy_of_a_dataset_is_another_job() -> None:
     jobs = [
         EXPERIMENTS["fig-ablation"].points(Request(TINY, 1, {"wikipedia": copy}))[0].job.name

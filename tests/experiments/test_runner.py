@@ -10,6 +10,8 @@ import pytest
 from pres.errors import OptionError, StorageError, UnreadableSourceError
 from pres.experiments import EvidenceFolder, reproduce
 from pres.experiments.declaration import Experiment
+from pres.experiments.folder import JobFolder
+from pres.experiments.runner import ask
 from tests.experiments.small import LITTLE, TINY, Here, reproduced
 
 OFF = dataclasses.replace(LITTLE, name="off", vary=lambda size: dict(LITTLE.vary(size)) | {"way": ["off"]})
@@ -82,6 +84,27 @@ def test_states_are_kept_only_where_a_later_experiment_needs_them(tmp_path: Path
     assert not found.failures and {name.split("-")[0] for name in later.done} == {"classify"}
     assert len(found.evidence[0].table.rows) == 3
     assert list(tmp_path.glob("jobs/train-*/run")) == []  # now nobody does
+
+
+def test_a_state_that_is_needed_again_is_whole_before_it_is_used(tmp_path: Path) -> None:
+    reproduced([classifying()], tmp_path, size=LABELLED)  # after which the states are forgotten
+    again = dataclasses.replace(LABELLED, decoder_epochs=3)
+    table1 = classifying("table1")
+    for point in table1.points(ask([table1], again, datasets=["synthetic"])[0]):
+        begun = JobFolder(tmp_path, point.job).run
+        begun.mkdir(parents=True, exist_ok=True)  # as one that was killed leaves it
+        (begun / "config.json").write_text("{}")
+    later = Here()
+    found = reproduced([classifying()], tmp_path, later, size=again)
+    assert not found.failures and len(later.done) == 6  # three encoders and three decoders
+
+
+def test_what_an_earlier_request_found_is_not_kept_beside_a_later_one(tmp_path: Path) -> None:
+    reproduced([OFF], tmp_path)
+    assert (tmp_path / "evidence" / "off.parquet").exists()
+    reproduced([OFF], tmp_path, datasets=["tgbl-flight"])
+    assert EvidenceFolder(tmp_path).read("off").table.rows == ()
+    assert not (tmp_path / "evidence" / "off.parquet").exists()
 
 
 def test_where_a_needed_job_fails_the_next_is_not_tried(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json
 
-from pres.experiments.table import Heading, Spread, Table
+from pres.experiments.table import Heading, Spread, Table, signed
 
 TABLE = Table(
     (
@@ -25,6 +25,13 @@ def test_cells_are_shown_with_their_spread_and_sign() -> None:
         ["JODIE", "95.00", "–", "12,345"],
         ["APAN", "–", "+3", "yes"],
     ]
+
+
+def test_a_difference_of_nothing_has_no_sign() -> None:
+    assert [signed(value) for value in (0.04, -0.04, 0, 1.25, -1234.5)] == [
+        *("0.0", "0.0", "0.0", "+1.2", "−1,234.5")
+    ]
+    assert Heading("less", "less", signed=True).shown(0) == "0"
 
 
 def test_markdown_has_numbers_on_the_right() -> None:

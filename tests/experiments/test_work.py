@@ -60,6 +60,13 @@ def test_what_fails_is_said_and_kept(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("jobs/*/failed.json"))) == 3
 
 
+def test_a_failure_that_cannot_be_kept_is_said_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / job().name).write_text("no folder")
+    reason = perform(job(), tmp_path)
+    assert reason is not None and reason.startswith("cannot write ") and job().name in reason
+
+
 def test_a_training_job_says_every_setting() -> None:
     settings = job().settings
     config = config_of(settings)

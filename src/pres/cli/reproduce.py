@@ -55,7 +55,9 @@ def reproduce(
         raise OptionError(f"--jobs {jobs}: run at least one at a time.")
     experiments = find(name)
     size = SIZES["quick" if quick else "full" if full else "default"]
-    named = [each for given in datasets or [] for each in given.split(",") if each]
+    named = [each.strip() for given in datasets or [] for each in given.split(",") if each.strip()]
+    if datasets and not named:
+        raise OptionError("--datasets: name at least one, or leave it out for the paper's.")
     root = out or Path("runs") / f"reproduce-{size.name}"
     flags = [f"--{size.name}"] if size.name != "default" else []
     flags += [] if seeds is None else ["--seeds", str(seeds)]

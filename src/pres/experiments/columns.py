@@ -33,31 +33,34 @@ def columns(*names: str) -> Callable[[Groups], Table]:
 
 
 def _printed(group: Group, groups: Groups) -> paper.Trained | None:
-    """Return the cell of Table 1 that a row of ours stands beside: PRES is printed at the larger batch."""
-    way, pair = group["way"], groups.size.pair
-    if way == "off" and group["batch_size"] == pair[1] and groups.one(way="off", batch_size=pair[0]):
-        return None  # the paper does not print what the larger batch does without PRES
-    return paper.trained(group["dataset"], group["model"], way or "off")
+    """Return the cell of Table 1 that a row of ours stands beside.
+
+    It has the smaller batch without PRES and the larger one with it, not the larger one without.
+    """
+    small, large = groups.size.pair
+    if group["batch_size"] != (small if group["way"] == "off" else large):
+        return None
+    return paper.trained(group["dataset"], group["model"], group["way"])
 
 
-def _paper_ap(group: Group, groups: Groups) -> float | None:
+def _paper_ap(group: Group, groups: Groups) -> Spread | None:
     printed = _printed(group, groups)
-    return None if printed is None else printed.ap.mean
+    return None if printed is None else printed.ap
 
 
-def _table_ap(group: Group, _: Groups) -> float | None:
-    """Return what Table 1 has, whatever the batch size: a figure's own values are not printed."""
+def _table_ap(group: Group, _: Groups) -> Spread | None:
+    """Return what Table 1 has, whatever the batch size or β: a figure's own values are not printed."""
     printed = paper.trained(group["dataset"], group["model"], group["way"] or "PRES")
-    return None if printed is None else printed.ap.mean
+    return None if printed is None else printed.ap
 
 
-def _less(ours: float | None, printed: float | None) -> float | None:
-    return None if ours is None or printed is None else ours - printed
+def _less(ours: float | None, printed: Spread | float | None) -> float | None:
+    value = printed.mean if isinstance(printed, Spread) else printed
+    return None if ours is None or value is None else ours - value
 
 
-def _paper_auc(group: Group, _: Groups) -> float | None:
-    printed = paper.classified(group["dataset"], group["model"], group["way"])
-    return None if printed is None else printed.mean
+def _paper_auc(group: Group, _: Groups) -> Spread | None:
+    return paper.classified(group["dataset"], group["model"], group["way"])
 
 
 def _count(place: int) -> Callable[[Group, Groups], Cell]:
@@ -79,10 +82,6 @@ def _count_less(name: str, place: int) -> Callable[[Group, Groups], Cell]:
 def _dataset(group: Group, _: Groups) -> str:
     variant = group.only("variant")
     return str(group["dataset"]) if variant is None else f"{group['dataset']} ({variant})"
-
-
-def _first(group: Group) -> Cell:
-    return Spread.of([100 * curve[0] for curve in group.values["val_ap_of_epoch"]])
 
 
 def _with(name: str, group: Group, groups: Groups) -> float | None:
@@ -110,24 +109,24 @@ _ALL = (
     _column("epochs", "epochs", lambda g, _: g["epochs"]),
     _column("beta", "β", lambda g, _: float(g["beta"]), digits=2),
     _column("ap", "AP (%)", lambda g, _: g.spread("ap", 100)),
-    _column("paper_ap", "paper (%)", _paper_ap),
-    _column("ap_difference", "ours − paper", lambda g, a: _less(g.mean("ap", 100), _paper_ap(g, a)), 1, True),
+    _column("paper_ap", "paper's AP (%)", _paper_ap),
+    _column("ap_difference", "AP − paper's", lambda g, a: _less(g.mean("ap", 100), _paper_ap(g, a)), 1, True),
     _column("table_ap", "Table 1 (%)", _table_ap),
     _column(
-        "table_difference", "ours − Table 1", lambda g, a: _less(g.mean("ap", 100), _table_ap(g, a)), 1, True
+        "table_difference", "AP − Table 1", lambda g, a: _less(g.mean("ap", 100), _table_ap(g, a)), 1, True
     ),
     _column("val_ap", "validation AP (%)", lambda g, _: g.spread("val_ap", 100)),
-    _column("first_ap", "after epoch 1 (%)", lambda g, _: _first(g)),
+    _column("first_ap", "after epoch 1 (%)", lambda g, _: g.spread("first_ap", 100)),
     _column("best_epoch", "best epoch", lambda g, _: g.spread("best_epoch"), digits=0),
     _column("gain", "γ", lambda g, _: g.spread("gain"), digits=2),
     _column("movement", "movement", lambda g, _: g.spread("movement"), digits=2),
     _column("seconds", "s / epoch", lambda g, _: g.spread("seconds"), repeatable=False),
     _column("speed_up", "speed-up", speed_up, digits=2, repeatable=False),
-    _column("paper_seconds", "paper's s", lambda g, a: _with("seconds", g, a), digits=0),
+    _column("paper_seconds", "paper's s / epoch", lambda g, a: _with("seconds", g, a), digits=0),
     _column("paper_speed_up", "paper's speed-up", lambda g, a: _with("speed_up", g, a)),
     _column(
         "speed_difference",
-        "ours − paper",
+        "speed-up − paper's",
         lambda g, a: _less(speed_up(g, a), _with("speed_up", g, a)),
         1,
         True,
@@ -135,10 +134,10 @@ _ALL = (
     ),
     _column("label_auc", "ROC-AUC (%)", lambda g, _: g.spread("label_auc", 100)),
     _column("positives", "positives in test", lambda g, _: g.only("positives")),
-    _column("paper_auc", "paper (%)", _paper_auc),
+    _column("paper_auc", "paper's ROC-AUC (%)", _paper_auc),
     _column(
         "auc_difference",
-        "ours − paper",
+        "ROC-AUC − paper's",
         lambda g, a: _less(g.mean("label_auc", 100), _paper_auc(g, a)),
         1,
         True,
@@ -148,11 +147,11 @@ _ALL = (
     _column("events", "edges", lambda g, _: g.only("events")),
     _column("edge_features", "edge features", lambda g, _: g.only("edge_features")),
     _column("label_positives", "positive labels", lambda g, _: g.only("positives")),
-    _column("paper_nodes", "paper", _count(0)),
-    _column("paper_events", "paper", _count(1)),
-    _column("paper_features", "paper", _count(2)),
-    _column("nodes_difference", "ours − paper", _count_less("nodes", 0), signed=True),
-    _column("events_difference", "ours − paper", _count_less("events", 1), signed=True),
-    _column("features_difference", "ours − paper", _count_less("edge_features", 2), signed=True),
+    _column("paper_nodes", "paper's", _count(0)),
+    _column("paper_events", "paper's", _count(1)),
+    _column("paper_features", "paper's", _count(2)),
+    _column("nodes_difference", "vertices − paper's", _count_less("nodes", 0), signed=True),
+    _column("events_difference", "edges − paper's", _count_less("events", 1), signed=True),
+    _column("features_difference", "features − paper's", _count_less("edge_features", 2), signed=True),
 )
 COLUMNS = {column.heading.name: column for column in _ALL}

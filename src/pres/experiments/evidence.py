@@ -44,7 +44,12 @@ class Evidence:
     skipped: dict[str, str]  # datasets that are not at hand, and how to get them
     failed: dict[str, str]  # jobs without a result, and why
     jobs: tuple[str, ...]  # names of the folders that it rests on
-    points: int = 0  # of the grid, seeds included
+
+    @property
+    def drawn(self) -> list[str]:
+        """The figures, each in one form: as vectors where there are."""
+        vector = {Path(name).stem for name in self.figures if name.endswith(".svg")}
+        return [name for name in self.figures if name.endswith(".svg") or Path(name).stem not in vector]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -68,11 +73,14 @@ class EvidenceFolder:
         """Keep evidence, what was measured at every point, and its pictures."""
         for name, content in pictures.items():
             _write(self.root / "figures" / name, content)
+        points = self.root / "evidence" / f"{found.name}.parquet"
         if rows:
             flat = [_flat(row) for row in rows]
             table = io.BytesIO()  # polars would report a full disk in a way of its own
             pl.DataFrame(flat, infer_schema_length=None).write_parquet(table)
-            _write(self.root / "evidence" / f"{found.name}.parquet", table.getvalue())
+            _write(points, table.getvalue())
+        else:
+            points.unlink(missing_ok=True)  # what an earlier request left is not what this one found
         write_json(self.root / "evidence" / f"{found.name}.json", found.to_dict())
 
     def names(self) -> list[str]:
@@ -97,8 +105,7 @@ def collect(
     command: str,
 ) -> Evidence:
     """Write and return what an experiment found, from the results in the job folders under ``root``."""
-    points = experiment.points(request)
-    folders = [(point, JobFolder(root, point.job)) for point in points]
+    folders = [(point, JobFolder(root, point.job)) for point in experiment.points(request)]
     groups = gathered(request.size, [(point, f.result()) for point, f in folders if f.finished])
     pictures = _pictures(experiment, groups, folders)
     found = Evidence(
@@ -116,7 +123,6 @@ def collect(
         skipped=_skipped(experiment, request, missing),
         failed={f.job.title: failures[f.job.name] for _, f in folders if f.job.name in failures},
         jobs=tuple(dict.fromkeys(f.job.name for _, f in folders if f.finished)),
-        points=len(points),
     )
     EvidenceFolder(root).write(found, groups.rows, pictures)
     return found

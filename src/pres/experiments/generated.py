@@ -51,9 +51,8 @@ def take_over(results: Path, folder: Path) -> list[str]:
     taken = EvidenceFolder(results)
     for name in taken.names():
         evidence = taken.read(name)
-        vector = {Path(figure).stem for figure in evidence.figures if figure.endswith(".svg")}
-        figures = [f for f in evidence.figures if f.endswith(".svg") or Path(f).stem not in vector]
-        files = [f"evidence/{name}.json", f"evidence/{name}.parquet", *(f"figures/{f}" for f in figures)]
+        files = [f"evidence/{name}.json", f"evidence/{name}.parquet"]
+        files += [f"figures/{figure}" for figure in evidence.drawn]
         for file in files:
             if (results / file).exists():
                 content = (results / file).read_bytes()

@@ -94,6 +94,8 @@ def _of_training(result: dict[str, Any]) -> dict[str, Any]:
         "auc": result["test"]["auc"],
         "ap_batches": result["test"]["ap_batches"],
         "val_ap": result["val"]["ap"],
+        "first_ap": history[0]["val"]["ap"],
+        "last_ap": history[-1]["val"]["ap"],
         "best_epoch": result["best_epoch"],
         "seconds": result["seconds_per_epoch"],
         "train_events": result["train_events"],

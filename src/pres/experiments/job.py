@@ -50,7 +50,9 @@ class Job:
         words += [f"on {of['source']}"] if "source" in of else []
         words += [f"b {of['batch_size']:,}"] if "batch_size" in of else []
         words += [f"step {of['step_size']:,}"] if of.get("step_size") else []
-        words += ["with PRES"] if of.get("smoothing") else []
+        words += [_smoothed(of["smoothing"])] if of.get("smoothing") else []
+        words += [f"β {of['beta']:g}"] if "beta" in of else []
+        words += [f"epochs {of['epochs']}"] if "epochs" in of else []
         words += [f"seed {of['seed']}"] if "seed" in of else []
         return " ".join(words)
 
@@ -62,3 +64,9 @@ class Job:
     def of(cls, saved: dict[str, Any]) -> Job:
         """Return the job of which `to_dict` made ``saved``."""
         return cls(saved["kind"], saved["settings"])
+
+
+def _smoothed(smoothing: dict[str, Any]) -> str:
+    """Return what PRES does, as far as experiments vary it."""
+    without = "" if smoothing.get("filter", True) else " without filter"
+    return f"with PRES β {smoothing.get('beta', 0):g}{without}"

@@ -7,36 +7,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-NAMES = {"reddit": "REDDIT", "wikipedia": "WIKI", "mooc": "MOOC", "lastfm": "LASTFM", "gdelt": "GDELT"}
-
-
-@dataclass(frozen=True)
-class Printed:
-    """One cell of a table: mean and standard deviation over five trials, in percent."""
-
-    mean: float
-    std: float
+from pres.experiments.size import PAPER_SEEDS
+from pres.experiments.table import Spread
 
 
 @dataclass(frozen=True)
 class Trained:
     """One pair of cells of Table 1."""
 
-    ap: Printed
+    ap: Spread
     speed_up: float
     seconds: int  # for one epoch, on one of four V100
+
+
+def _printed(mean: float, std: float) -> Spread:
+    """Return a cell in percent, as printed: mean and standard deviation over the paper's trials."""
+    return Spread(mean, std, PAPER_SEEDS)
 
 
 def _row(*cells: tuple[float, float, float, int]) -> dict[str, Trained]:
     datasets = ("reddit", "wikipedia", "mooc", "lastfm", "gdelt")
     return {
-        dataset: Trained(Printed(mean, std), speed_up, seconds)
+        dataset: Trained(_printed(mean, std), speed_up, seconds)
         for dataset, (mean, std, speed_up, seconds) in zip(datasets, cells, strict=True)
     }
 
 
-def _labels(*cells: tuple[float, float]) -> dict[str, Printed]:
-    return {name: Printed(*cell) for name, cell in zip(("reddit", "wikipedia", "mooc"), cells, strict=True)}
+def _labels(*cells: tuple[float, float]) -> dict[str, Spread]:
+    return {name: _printed(*cell) for name, cell in zip(("reddit", "wikipedia", "mooc"), cells, strict=True)}
 
 
 # AP (%), its standard deviation, speed-up, seconds per epoch; by model and way, then by dataset.
@@ -113,9 +111,19 @@ def trained(dataset: str, model: str, way: str) -> Trained | None:
     return TABLE_1.get((model, way), {}).get(dataset)
 
 
-def classified(dataset: str, model: str, way: str) -> Printed | None:
+def classified(dataset: str, model: str, way: str) -> Spread | None:
     """Return what Table 2 has of a model on a dataset."""
     return TABLE_2.get((model, way), {}).get(dataset)
+
+
+def classification_changes() -> list[float]:
+    """Return by how many points ROC-AUC changes with PRES, for every pair of cells of Table 2."""
+    return [
+        with_pres.mean - TABLE_2[model, "off"][dataset].mean
+        for (model, way), row in TABLE_2.items()
+        if way == "PRES"
+        for dataset, with_pres in row.items()
+    ]
 
 
 def trade_offs() -> list[tuple[str, str, float, float]]:

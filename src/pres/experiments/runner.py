@@ -19,6 +19,7 @@ from pres.experiments.job import Job
 from pres.experiments.registry import EXPERIMENTS
 from pres.experiments.size import Size
 from pres.storage import storage_errors
+from pres.training.folder import RunFolder
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def _do(
 
     def done(job: Job) -> bool:
         folder = JobFolder(root, job)
-        return folder.finished and (job.name not in wanted or folder.run.exists())
+        return folder.finished and (job.name not in wanted or RunFolder(folder.run).finished)
 
     waves: tuple[list[Job], list[Job]] = ([], [])
     for job in jobs.values():

@@ -31,6 +31,12 @@ class Spread:
 Cell = str | int | float | bool | Spread | None
 
 
+def signed(value: float, digits: int = 1) -> str:
+    """Return a difference with its sign, or without one where nothing is left of it."""
+    text = f"{value:+,.{digits}f}"
+    return text.replace("-", "−") if any(digit in text for digit in "123456789") else text[1:]
+
+
 @dataclass(frozen=True)
 class Heading:
     """What a column holds."""
@@ -51,14 +57,13 @@ class Heading:
         if isinstance(cell, bool):
             return "yes" if cell else "no"
         if isinstance(cell, int):
-            return f"{cell:{'+' if self.signed else ''},}".replace("-", "−")
+            return signed(cell, 0) if self.signed else f"{cell:,}".replace("-", "−")
         return self._number(cell) if isinstance(cell, float) else cell
 
     def _number(self, value: float) -> str:
         if not math.isfinite(value):
             return str(value)
-        text = f"{value:{'+' if self.signed else ''},.{self.digits}f}"
-        return text.replace("-", "−")
+        return signed(value, self.digits) if self.signed else f"{value:,.{self.digits}f}".replace("-", "−")
 
 
 @dataclass(frozen=True)

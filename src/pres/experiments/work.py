@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 import traceback
@@ -12,7 +13,7 @@ from typing import Any
 
 import torch
 
-from pres.errors import Notice, PresError, one_line
+from pres.errors import Notice, PresError, StorageError, one_line
 from pres.experiments import measure
 from pres.experiments.folder import JobFolder
 from pres.experiments.job import Job
@@ -45,7 +46,8 @@ def perform(job: Job, root: Path) -> str | None:
         folder.finish(about | result)
     except Exception as error:  # one job that fails must not end the others
         reason = str(error) if isinstance(error, PresError) else f"{type(error).__name__}: {one_line(error)}"
-        folder.fail(reason, traceback.format_exc())
+        with contextlib.suppress(StorageError):  # a full disk, say; the reason itself is told all the same
+            folder.fail(reason, traceback.format_exc())
         return reason
     return None
 

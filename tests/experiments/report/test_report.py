@@ -3,12 +3,13 @@
 import dataclasses
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 import pres
-from pres.errors import OptionError, SourceNotFoundError
+from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError
 from pres.experiments.report import write_report
 from pres.experiments.report.contents import gather
 from pres.experiments.report.write import render
@@ -75,6 +76,46 @@ def test_a_run_is_told_by_its_name_and_with_how_memory_moved(
     assert "<strong>1</strong> run</li>" in render(Path())
 
 
+def test_one_run_has_a_report_that_calls_it_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "one"
+    trained(run)
+    monkeypatch.chdir(run)
+    for folder, beside in ((run, tmp_path), (Path(), Path(".."))):
+        text = write_report(folder).read_text()
+        assert "<h1>Report of one</h1>" in text and ">one</td>" in text
+        assert f"--out {beside / 'one-again'}</code>" in text
+
+
+def test_a_run_that_is_not_finished_is_named_and_a_model_of_ones_own_has_no_command(tmp_path: Path) -> None:
+    trained(tmp_path / "a")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    (tmp_path / "b" / "run.json").unlink()
+    config = json.loads((tmp_path / "a" / "config.json").read_text())
+    (tmp_path / "a" / "config.json").write_text(json.dumps(config | {"source": None}))
+    text = write_report(tmp_path).read_text()
+    assert f"<li><code>{tmp_path / 'b'}</code></li>" in text
+    assert "pres train" not in text
+
+
+@pytest.mark.parametrize("content", ["{", "{}", '{"variant": 1, "config": 2}', "[]"])
+def test_a_damaged_run_is_said_in_one_line(tmp_path: Path, content: str) -> None:
+    trained(tmp_path / "a")
+    (tmp_path / "a" / "run.json").write_text(content)
+    with pytest.raises(UnreadableSourceError, match=r"a/run.json .*damaged"):
+        write_report(tmp_path)
+
+
+def test_a_damaged_job_is_said_in_one_line(folder: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(folder, broken)
+    job = next(broken.glob("jobs/*/result.json")).parent
+    (job / "result.json").write_text("{}")
+    with pytest.raises(UnreadableSourceError, match=f"{job.name}.*damaged: 'seconds'"):
+        write_report(broken)
+
+
 def test_what_cannot_be_is_said(tmp_path: Path) -> None:
     with pytest.raises(SourceNotFoundError, match="holds neither results"):
         write_report(tmp_path)
@@ -106,11 +147,19 @@ def test_a_browser_loads_sorts_and_enlarges_it_without_a_complaint(report: Path,
         assert values == sorted(values, reverse=True)
         assert rising == falling[::-1] and sorted(before) == sorted(rising)
 
+        edge = "(node => node.getBoundingClientRect().right)"
+        assert page.evaluate(
+            f"[...document.querySelectorAll('th.number')].every(h => {edge}(h) - {edge}(h.firstChild) < 1)"
+        )
+
         page.evaluate("document.querySelector('.zoom').click()")
         assert page.evaluate("document.getElementById('large').open")
         assert page.evaluate("document.querySelector('#large img').naturalWidth") > 100
         assert page.evaluate("document.querySelector('#large img').getBoundingClientRect().width") > 800
-        page.evaluate("document.getElementById('large').close()")
+        page.evaluate("document.querySelector('#large img').click()")
+        assert page.evaluate("document.querySelector('#large img').getBoundingClientRect().width") > 1600
+        page.evaluate("document.querySelector('#large img').click()")
+        assert not page.evaluate("document.getElementById('large').open")
 
         assert page.complaints() == []
         assert page.requests() == [report.resolve().as_uri()]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pres.errors import SourceNotFoundError
+from pres.errors import SourceNotFoundError, UnreadableSourceError, one_line
 from pres.experiments.evidence import Evidence, EvidenceFolder
 from pres.experiments.folder import read_json
 from pres.experiments.job import Job
 from pres.experiments.registry import EXPERIMENTS
-from pres.experiments.table import Heading, Table
+from pres.experiments.table import Cell, Heading, Table
+from pres.training.folder import RunFolder
 
 _TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 _RUN_HEADINGS = (
@@ -69,6 +71,15 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Told:
+    """What a job or a run has to tell."""
+
+    row: tuple[Cell, ...]
+    settings: Settings
+    environment: dict[str, Any] | None  # None: there is no result yet
+
+
+@dataclass(frozen=True)
 class Contents:
     """Everything that a report shows."""
 
@@ -76,6 +87,7 @@ class Contents:
     sections: tuple[Section, ...]
     jobs: Table
     runs: Table
+    unfinished: tuple[str, ...]  # the folders of runs without a result
     settings: tuple[Settings, ...]
     environments: tuple[dict[str, Any], ...]
 
@@ -86,7 +98,7 @@ class Contents:
 
     @property
     def skipped(self) -> dict[str, str]:
-        """The datasets that are not at hand, of all experiments."""
+        """The datasets that are not in every table that asks for them, and why."""
         return {name: how for section in self.sections for name, how in section.evidence.skipped.items()}
 
 
@@ -97,22 +109,22 @@ def gather(folder: Path) -> Contents:
             f"{folder} is not a folder. Give that of 'pres reproduce', or one with runs."
         )
     sections = _sections(folder)
-    jobs = list(_jobs(folder))
-    runs = [(path.parent, read_json(path)) for path in sorted(folder.rglob("run.json")) if _is_run(path)]
-    own = [(path, run) for path, run in runs if path.name != "run" or not (path.parent / "job.json").exists()]
-    if not (sections or jobs or own):
+    jobs = [_told(_job, path) for path in sorted((folder / "jobs").glob("*/job.json"))]
+    begun = [path.parent for path in sorted(folder.rglob("config.json")) if _is_run(path.parent)]
+    runs = [_told(_run, path / "run.json", folder) for path in begun if RunFolder(path).finished]
+    if not (sections or jobs or runs):
         raise SourceNotFoundError(
             f"{folder} holds neither results of 'pres reproduce' nor a finished run of 'pres train --out'."
         )
-    environments = [run["environment"] for _, run in own]
-    environments += [result["environment"] for _, result, _ in jobs if result is not None]
+    told = (*jobs, *runs)
     return Contents(
-        folder=_own_name(folder),
+        folder=folder.resolve().name or str(folder),
         sections=sections,
-        jobs=Table(_JOB_HEADINGS, tuple(_job_row(*job) for job in jobs)),
-        runs=Table(_RUN_HEADINGS, tuple(_run_row(_name(folder, path), run) for path, run in own)),
-        settings=(*map(_job_settings, jobs), *(_run_settings(folder, *run) for run in own)),
-        environments=_distinct(environments),
+        jobs=Table(_JOB_HEADINGS, tuple(job.row for job in jobs)),
+        runs=Table(_RUN_HEADINGS, tuple(run.row for run in runs)),
+        unfinished=tuple(str(path) for path in begun if not RunFolder(path).finished),
+        settings=tuple(one.settings for one in told),
+        environments=_distinct(one.environment for one in told if one.environment is not None),
     )
 
 
@@ -129,72 +141,68 @@ def _sections(folder: Path) -> tuple[Section, ...]:
     sections = []
     for name in names:
         evidence = kept.read(name)
-        drawn = [folder / "figures" / figure for figure in evidence.figures]
-        vector = {path.stem for path in drawn if path.suffix == ".svg"}
-        chosen = [p for p in drawn if p.exists() and (p.suffix == ".svg" or p.stem not in vector)]
-        sections.append(Section(evidence, tuple(map(picture, chosen))))
+        drawn = [folder / "figures" / figure for figure in evidence.drawn]
+        sections.append(Section(evidence, tuple(picture(path) for path in drawn if path.exists())))
     return tuple(sections)
 
 
-_DoneJob = tuple[Job, dict[str, Any] | None, str]
+def _told(tell: Callable[..., Told], path: Path, *more: Path) -> Told:
+    """Return what the job or run that a file is about has to tell."""
+    try:
+        return tell(path, *more)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise UnreadableSourceError(
+            f"{path} or a file beside it is damaged: {one_line(error)}. Remove its folder and run again."
+        ) from None
 
 
-def _jobs(folder: Path) -> Iterable[_DoneJob]:
-    """Yield every job, its result if there is one, and how it stands."""
-    for path in sorted((folder / "jobs").glob("*/job.json")):
-        job = Job.of(read_json(path))
-        if (path.parent / "result.json").exists():
-            yield job, read_json(path.parent / "result.json"), "done"
-        elif (path.parent / "failed.json").exists():
-            yield job, None, "failed: " + str(read_json(path.parent / "failed.json")["error"])
-        else:
-            yield job, None, "not finished"
-
-
-def _job_row(job: Job, result: dict[str, Any] | None, state: str) -> tuple[str, float | None, str]:
-    return job.title, None if result is None else float(result["seconds"]), state
-
-
-def _job_settings(done: _DoneJob) -> Settings:
-    job, _, state = done
+def _job(path: Path) -> Told:
+    job, folder = Job.of(read_json(path)), path.parent
+    result = read_json(folder / "result.json") if (folder / "result.json").exists() else None
+    if result is not None:
+        state = "done"
+    elif (folder / "failed.json").exists():
+        state = f"failed: {read_json(folder / 'failed.json')['error']}"
+    else:
+        state = "not finished"
     text = json.dumps(job.to_dict(), indent=1, ensure_ascii=False)
-    return Settings(job.name, f"{job.title} ({state})", text, None)
+    return Told(
+        (job.title, None if result is None else float(result["seconds"]), state),
+        Settings(job.name, f"{job.title} ({state})", text, None),
+        None if result is None else result["environment"],
+    )
 
 
 def _is_run(path: Path) -> bool:
-    return (path.parent / "config.json").exists()
+    """Return whether a folder holds a run of its own, not that of a job."""
+    a_job = path.name == "run" and (path.parent / "job.json").exists()
+    return (path / "events.json").exists() and not a_job
 
 
-def _own_name(folder: Path) -> str:
-    return folder.resolve().name or str(folder)
-
-
-def _name(folder: Path, path: Path) -> str:
-    """Return where a run is in the folder; the folder's own name if it is the run."""
-    return _own_name(folder) if path == folder else str(path.relative_to(folder))
-
-
-def _run_row(name: str, run: dict[str, Any]) -> tuple[Any, ...]:
+def _run(file: Path, root: Path) -> Told:
+    path, run = file.parent, read_json(file)
+    shown = str(path.relative_to(root)) if path != root else path.resolve().name
     variant = "" if run["variant"] is None else f" ({run['variant']})"
-    scores = 100 * run["val"]["ap"], 100 * run["test"]["ap"], float(run["seconds_per_epoch"])
-    inside = (run["config"].get(option) for option in ("block", "refresh", "preset"))
     smoothed = "without" if run["config"]["smoothing"] is None else "PRES"
-    sizes = run["batch_size"], run["step_size"], *inside, smoothed, run["seed"], run["epochs"]
-    return (name, run["dataset"] + variant, run["model"], *sizes, *scores)
-
-
-def _run_settings(folder: Path, path: Path, run: dict[str, Any]) -> Settings:
-    shown = _name(folder, path)
+    inside = (run["config"].get(option) for option in ("block", "refresh", "preset"))
+    sizes = run["batch_size"], run["step_size"], *inside, smoothed
+    about = shown, run["dataset"] + variant, run["model"], *sizes
+    scores = 100 * run["val"]["ap"], 100 * run["test"]["ap"], float(run["seconds_per_epoch"])
     curve = path / "learning.png"
-    beside = path.parent if path.name not in ("", "..") else path / ".."
-    again = beside / f"{_own_name(path)}-again"
-    return Settings(
+    settings = Settings(
         name=shown,
         title=f"{run['model']} on {run['dataset']}: {shown}",
         text=json.dumps(read_json(path / "config.json"), indent=1, ensure_ascii=False),
-        command=shlex.join(["pres", "train", "--config", str(path / "config.json"), "--out", str(again)]),
+        command=_train_again(path) if RunFolder(path).repeatable else None,
         picture=picture(curve) if curve.exists() else None,
     )
+    return Told((*about, run["seed"], run["epochs"], *scores), settings, run["environment"])
+
+
+def _train_again(path: Path) -> str:
+    """Return the command that trains a run once more, in a folder beside it."""
+    beside = os.path.normpath(path / ".." / f"{path.resolve().name}-again")
+    return shlex.join(["pres", "train", "--config", str(path / "config.json"), "--out", beside])
 
 
 def _distinct(environments: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], ...]:

@@ -21,7 +21,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 
-// Figures: a click shows one in full, a second click in it comes closer, Escape or a click beside it leaves.
+// Figures: a click shows one in full, a second one closer; a third leaves, and so do Escape and a click beside it.
 const large = document.getElementById("large");
 const shown = large.querySelector("img");
 for (const button of document.querySelectorAll(".zoom")) {
@@ -29,11 +29,11 @@ for (const button of document.querySelectorAll(".zoom")) {
     const picture = button.querySelector("img");
     shown.src = picture.src;
     shown.alt = picture.alt;
-    large.classList.remove("close");
+    large.classList.remove("closer");
     large.showModal();
   });
 }
-shown.addEventListener("click", () => large.classList.toggle("close"));
+shown.addEventListener("click", () => { if (!large.classList.toggle("closer")) large.close(); });
 large.addEventListener("click", (event) => { if (event.target === large) large.close(); });
 
 // On paper every setting is readable.
