@@ -150,12 +150,35 @@ def test_blocks_are_standard_batches_of_their_size(kind: str, block: int) -> Non
     assert torch.equal(fast.memory.last_event, slow.memory.last_event)
 
 
+class Halfway:
+    """Corrects a memory to the middle between what it was and what was measured."""
+
+    embedded = True
+
+    def reset(self) -> None: ...
+
+    def __call__(
+        self,
+        nodes: torch.Tensor,
+        previous: torch.Tensor,
+        measured: torch.Tensor,
+        elapsed: torch.Tensor,
+        count: torch.Tensor,
+        partner_count: torch.Tensor,
+    ) -> torch.Tensor:
+        return (previous + measured) / 2
+
+
+@pytest.mark.parametrize("correction", [None, Halfway()])
 @pytest.mark.parametrize("refresh", [4, 5, 7])
 @pytest.mark.parametrize("kind", KINDS)
-def test_blocks_done_on_the_way_are_those_done_before(kind: str, refresh: int) -> None:
+def test_blocks_done_on_the_way_are_those_done_before(
+    kind: str, refresh: int, correction: Halfway | None
+) -> None:
     """Blocks of 10 that take what their steps of 20 measure, whether or not steps look where blocks begin."""
     stream = stream_of(random_events(seed=9, n=150))
     model = make(kind, stream)
+    model.correction = correction
     model.absorb(stream[:40])
     batch = stream[40:100]
     negatives = (batch.dst.unsqueeze(1) + 1) % stream.num_nodes
