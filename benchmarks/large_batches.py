@@ -69,6 +69,9 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="runs at once, one thread each")
     parser.add_argument("--report", action="store_true", help="only tables, of the runs that are done")
     given = parser.parse_args()
+    if "equal time" in given.ways and (unknown := set(given.batch_sizes) - {STANDARD, *FASTER}):
+        known = ", ".join(map(str, FASTER))
+        parser.error(f"equal time is known of batches of {known}, not of {sorted(unknown)}: give --ways.")
     jobs = list(study(given.seeds, given.datasets, given.models, given.batch_sizes, given.ways))
 
     def do(job: Job) -> None:

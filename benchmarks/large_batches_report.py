@@ -64,8 +64,11 @@ def markdown(table: pl.DataFrame) -> str:
         scores = " | ".join(spread(rows[part].to_list()) for part in ("val_ap", "test_ap"))
         lines.append(f"| {dataset} | {model} | {b:,} | {way} | {scores} | {shown} | {len(values)} |")
     fresh = table.filter(pl.col("seed") != CHOSEN_ON)
-    apart = [f"The same without seed {CHOSEN_ON}, on which the preset was chosen:", "", *summary(fresh)]
-    return "\n".join([*lines, "", *summary(table), "", *apart])
+    lines += ["", *summary(table)]
+    if len(fresh):
+        heading = f"The same without seed {CHOSEN_ON}, on which the preset was chosen:"
+        lines += ["", heading, "", *summary(fresh)]
+    return "\n".join(lines)
 
 
 def summary(table: pl.DataFrame) -> list[str]:

@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 
+from benchmarks import large_batches
 from benchmarks.large_batches_report import (
     KEPT,
     PAGE,
@@ -37,6 +38,26 @@ def test_differences_are_paired_by_seed() -> None:
     assert standard_error(found) == pytest.approx(1.0)
     assert "| d | m | 800 | preset | 87.00 ± 5.66 | 87.00 ± 5.66 | +2.00 ± 1.00 | 2 |" in markdown(table)
     assert "| 800 | preset | +2.00 | +2.00 (m, d) | 1 |" in markdown(table)
+
+
+def test_seeds_that_chose_nothing_are_told_apart_where_there_are_some() -> None:
+    runs = [
+        {"dataset": "d", "model": "m", "b": b, "way": "standard", "seed": seed, "val_ap": ap, "test_ap": ap}
+        for b, seed, ap in ((200, 0, 0.8), (800, 0, 0.7), (200, 1, 0.8), (800, 1, 0.6))
+    ]
+    assert "without seed 0" not in markdown(pl.DataFrame(runs[:2]))
+    apart = markdown(pl.DataFrame(runs)).partition("without seed 0")[2]
+    assert "| 800 | standard | -20.00 |" in apart
+
+
+def test_a_size_whose_speed_is_not_known_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["large_batches", "--batch-sizes", "800", "1000"])
+    with pytest.raises(SystemExit):
+        large_batches.main()
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "not of [1000]: give --ways." in said
 
 
 def test_runs_of_another_study_are_kept_beside_the_old_ones() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from pres.errors import OptionError
 from pres.models import MDGNN
 from pres.sampling import TemporalBatches
 from tests.models.conftest import KINDS, make, random_events, stream_of
@@ -149,12 +150,35 @@ def test_blocks_are_standard_batches_of_their_size(kind: str, block: int) -> Non
     assert torch.equal(fast.memory.last_event, slow.memory.last_event)
 
 
+class Halfway:
+    """Corrects a memory to the middle between what it was and what was measured."""
+
+    embedded = True
+
+    def reset(self) -> None: ...
+
+    def __call__(
+        self,
+        nodes: torch.Tensor,
+        previous: torch.Tensor,
+        measured: torch.Tensor,
+        elapsed: torch.Tensor,
+        count: torch.Tensor,
+        partner_count: torch.Tensor,
+    ) -> torch.Tensor:
+        return (previous + measured) / 2
+
+
+@pytest.mark.parametrize("correction", [None, Halfway()])
 @pytest.mark.parametrize("refresh", [4, 5, 7])
 @pytest.mark.parametrize("kind", KINDS)
-def test_blocks_done_on_the_way_are_those_done_before(kind: str, refresh: int) -> None:
+def test_blocks_done_on_the_way_are_those_done_before(
+    kind: str, refresh: int, correction: Halfway | None
+) -> None:
     """Blocks of 10 that take what their steps of 20 measure, whether or not steps look where blocks begin."""
     stream = stream_of(random_events(seed=9, n=150))
     model = make(kind, stream)
+    model.correction = correction
     model.absorb(stream[:40])
     batch = stream[40:100]
     negatives = (batch.dst.unsqueeze(1) + 1) % stream.num_nodes
@@ -173,6 +197,19 @@ def test_blocks_done_on_the_way_are_those_done_before(kind: str, refresh: int) -
         assert all(torch.allclose(*pair, atol=1e-12) for pair in zip(of_scores, of_expected, strict=True))
     assert torch.allclose(on_the_way.memory, before.memory, atol=1e-12)
     assert torch.equal(on_the_way.last_update, before.last_update)
+
+
+def test_what_blocks_cannot_do_is_one_clear_line() -> None:
+    stream = stream_of(random_events(seed=9, n=150))
+    batch, negatives = stream[:60], torch.zeros(60, 1, dtype=torch.int64)
+    model = make("jodie", stream)
+    inside = model.in_order.memory(model, batch, block=10)
+    view = model.look(batch, negatives, inside=inside, refresh=5)
+    with pytest.raises(OptionError, match="depth=2: gradients reach one update"):
+        model.states_of(view, inside, depth=2)
+    model = make("jodie", stream, aggregate="mean")
+    with pytest.raises(OptionError, match="block=10 sends the last mail of each block, not their mean"):
+        model.in_order.memory(model, batch, block=10)
 
 
 def test_no_memory_is_measured_twice(monkeypatch: pytest.MonkeyPatch) -> None:

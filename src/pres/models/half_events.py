@@ -192,6 +192,11 @@ def half_events(
             "memory in order needs a mailbox of several slots and aggregate='last' in a model that sends "
             "mail to neighbours."
         )
+    if block is not None and model.aggregate == "mean":
+        raise OptionError(
+            f"block={block} sends the last mail of each block, not their mean: make the model with "
+            "aggregate='last', or give block=None."
+        )
     if sent is None or (neighbourly is not None and model.visibility != "fresh"):
         # With each event a batch of its own, "batch" is "fresh".
         cutoffs = None if neighbourly is None else neighbourly.cutoffs(batch, "fresh")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from pres.errors import OptionError
 from pres.events import EventStream
 from pres.incidence import distinct
 from pres.models.by_block import ByBlock, Known
@@ -56,14 +57,13 @@ class MemoryInOrder:
         Args:
             nodes: The nodes.
             received: How many letters each has.
-            depth: Gradients reach the last so many updates of each; unless the memory is exact, each beyond
-                the first is a further sweep too.
+            depth: Gradients reach the last so many updates of each, and with blocks the last alone; unless
+                the memory is exact, each beyond the first is a further sweep too.
             stop: Blocks that begin before this place are done, with the weights as they are.
         """
+        if self.by_block is not None and depth > 1:
+            raise OptionError(f"depth={depth}: gradients reach one update of memory that moves by blocks.")
         if self.by_block is None or not self.by_block.left(stop):
-            return joined(self._measured(nodes, received, depth))
-        if depth > 1:
-            self.by_block.advance(stop)
             return joined(self._measured(nodes, received, depth))
         return joined(self._measured_by_block(nodes, received, self.by_block, stop))
 

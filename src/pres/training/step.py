@@ -97,7 +97,7 @@ def train_on_batch(
         depth: 0 lets every event see memory as the batch found it. With more they see that inside the batch,
             by sweeps with the weights that the batch began with; gradients reach the last so many updates.
         refresh: How many events see the same memory inside a batch, see `MDGNN.look`.
-        block: With ``depth``, instead of sweeps: see `InOrder.memory`.
+        block: With ``depth`` of 1, instead of sweeps: see `InOrder.memory`.
     """
     batch, device = prepared.batch, prepared.negatives.device
     total: dict[str, float] = {}
