@@ -70,7 +70,7 @@ class NegativeSampler:
         check_key_range(events.num_nodes, max(len(self.pool), events.num_nodes))
         self._history = None if strategy == "random" else _History(events)
         self._train_end = train_end if strategy == "inductive" and train_end is not None else 0
-        self._drawn: tuple[tuple[int, int, torch.device], int, Tensor] | None = None  # for what, from where
+        self._drawn: _Drawn | None = None
 
     def sample(self, batch: EventStream, count: int = 1, seed: int = 0) -> Negatives:
         """Return ``count`` negatives for each event of ``batch`` (a slice of the stream)."""
@@ -97,18 +97,18 @@ class NegativeSampler:
     def _uniform(self, batch: EventStream, count: int, seed: int) -> Tensor:
         """Return two numbers `[b, count, 2]` for each negative: for a first choice, and for a second one.
 
-        They are drawn for many events at once, and kept for the batches that follow.
+        Where one batch follows another they are drawn for many events at once, and kept for the next batches.
         """
         begin, end, purpose = batch.offset, batch.offset + len(batch), (count, seed, batch.src.device)
-        drawn = self._drawn
-        if drawn is None or drawn[0] != purpose or not _lies_in(begin, end, *drawn[1:]):
-            ahead = begin + max(len(batch), DRAWN_AT_ONCE // count)
+        drawn = self._drawn if self._drawn is not None and self._drawn.purpose == purpose else None
+        if drawn is None or not drawn.begin <= begin <= end <= drawn.end:
+            follows = drawn is not None and begin == drawn.end
+            ahead = begin + max(len(batch), DRAWN_AT_ONCE // count) if follows else end
             event = torch.arange(begin, min(ahead, len(self._t)), device=batch.src.device)
             column = torch.arange(2 * count, device=event.device)
             u = uniform(seed, event.unsqueeze(1), column).view(len(event), count, 2)
-            self._drawn = drawn = (purpose, begin, u)
-        _, start, u = drawn
-        return u[begin - start : end - start]
+            self._drawn = drawn = _Drawn(purpose, begin, u)
+        return drawn.numbers[begin - drawn.begin : end - drawn.begin]
 
     def check(self, batches: TemporalBatches) -> None:
         """Raise if some source of these batches would be left without a negative."""
@@ -138,8 +138,17 @@ class NegativeSampler:
         return self.pool[slots - low]
 
 
-def _lies_in(begin: int, end: int, start: int, drawn: Tensor) -> bool:
-    return start <= begin and end <= start + len(drawn)
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Random numbers of successive events."""
+
+    purpose: tuple[int, int, torch.device]  # how many negatives, by which seed, where
+    begin: int
+    numbers: Tensor  # [events, count, 2]
+
+    @property
+    def end(self) -> int:
+        return self.begin + len(self.numbers)
 
 
 class _History:
