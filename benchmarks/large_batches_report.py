@@ -126,6 +126,7 @@ def draw(table: pl.DataFrame, png: Path) -> None:
             panel.set_xscale("log")
             sizes = sorted(set(table["b"].to_list()) - {STANDARD})
             panel.set_xticks(sizes, [str(size) for size in sizes])
+            panel.set_xlim(sizes[0] / 1.25, sizes[-1] * 1.25)
             panel.minorticks_off()
             panel.grid(alpha=0.25)
             panel.spines[["top", "right"]].set_visible(False)
