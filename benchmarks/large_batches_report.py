@@ -2,7 +2,7 @@
 
     python -m benchmarks.large_batches_report runs/large/large_batches.parquet
 
-keeps the runs in docs/results, beside those of other studies, and makes table and figure of the page anew.
+keeps the runs in docs/results, beside those of other studies, and makes table, summary and figure anew.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ STANDARD = 200
 CHOSEN_ON = 0  # the seed of the trials that made the preset; others were run once it was fixed
 DOCS = Path(__file__).parent.parent / "docs"
 KEPT = DOCS / "results" / "large_batches.parquet"
-PAGE = DOCS / "large-batches.md"
+PAGES = (DOCS / "large-batches.md", DOCS.parent / "README.md")
 FIGURE = DOCS / "images" / "large-batches.png"
 BLOCK = re.compile(
-    r"(<!-- made by benchmarks.large_batches_report -->\n).*?(\n<!-- end -->)", flags=re.DOTALL
+    r"(<!-- made by benchmarks.large_batches_report(: summary)? -->\n).*?(\n<!-- end -->)", flags=re.DOTALL
 )
 COLOURS = {"standard": "#9aa3ad", "paper": "#d9822b", "preset": "#1f5fa8", "exact": "#2f8f5b"}
 
@@ -92,10 +92,14 @@ def kept(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
 
 
 def page_of(text: str, table: pl.DataFrame) -> str:
-    """Return the page with its table made anew."""
+    """Return a page with its table, or only the summary of it, made anew."""
     if BLOCK.search(text) is None:
-        raise SystemExit(f"{PAGE} has no place for the table: {BLOCK.pattern}")
-    return BLOCK.sub(lambda found: found[1] + markdown(table) + found[2], text)
+        raise SystemExit(f"the page has no place for the table: {BLOCK.pattern}")
+
+    def block(found: re.Match[str]) -> str:
+        return found[1] + ("\n".join(summary(table)) if found[2] else markdown(table)) + found[3]
+
+    return BLOCK.sub(block, text)
 
 
 def draw(table: pl.DataFrame, png: Path) -> None:
@@ -149,7 +153,8 @@ def main() -> None:
     if given.parquet is not None:
         kept(pl.read_parquet(KEPT), pl.read_parquet(given.parquet)).write_parquet(KEPT)
     table = pl.read_parquet(KEPT)
-    PAGE.write_text(page_of(PAGE.read_text(), table))
+    for page in PAGES:
+        page.write_text(page_of(page.read_text(), table))
     draw(table, FIGURE)
 
 

@@ -6,19 +6,23 @@ import pytest
 from benchmarks import large_batches
 from benchmarks.large_batches_report import (
     KEPT,
-    PAGE,
+    PAGES,
     against_standard,
     kept,
     markdown,
     page_of,
     standard_error,
+    summary,
 )
 
 
 def test_the_page_is_made_from_the_kept_runs() -> None:
-    text, table = PAGE.read_text(), pl.read_parquet(KEPT)
-    assert markdown(table) in text
-    assert page_of(text, table) == text
+    table = pl.read_parquet(KEPT)
+    for page, held in zip(PAGES, (markdown(table), "\n".join(summary(table))), strict=True):
+        text = page.read_text()
+        assert held in text
+        assert page_of(text, table) == text
+        assert page_of(text, table.filter(pl.col("seed") == 0)) != text
 
 
 def test_differences_are_paired_by_seed() -> None:
