@@ -85,7 +85,8 @@ def advise(
     room = len(probe.split().train) // FEWEST_BATCHES
     if room < 2 * USUAL_STEP:  # nothing to compare b = 200 with
         raise OptionError(
-            f"the {len(train):,} training events are too few to probe batch sizes with. Give a batch_size."
+            f"the {len(train):,} training events are too few to probe batch sizes with: it takes about "
+            f"{round(2 * USUAL_STEP * FEWEST_BATCHES / 0.7, -2):,.0f}. Take batches of {USUAL_STEP} or less."
         )
     allowed = sorted({USUAL_STEP, *(size for size in sizes if size <= len(train) // FEWEST_BATCHES)})
     asked = sorted({min(size, room) for size in PROBED})

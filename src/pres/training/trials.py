@@ -70,7 +70,7 @@ def try_batches(
     if largest >= train:
         raise OptionError(
             f"batches of {largest:,} events ({factor} times {batch_size}) make one batch of the {train:,} "
-            f"training events: use factor={max(2, train // (4 * batch_size))}, or a smaller batch_size."
+            f"training events: use a factor of {max(2, train // (4 * batch_size))}, or a smaller batch size."
         )
     found = []
     for name, settings in ways.items():
