@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,10 @@ def until(condition: Callable[[], bool], seconds: float = 120) -> None:
 
 
 def start(root: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "tests.experiments.killed", str(root)])
+    # A shell's background job ignores Ctrl-C, and so would what it starts.
+    heeding = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    command = [sys.executable, "-m", "tests.experiments.killed", str(root)]
+    return subprocess.Popen(command, preexec_fn=heeding)
 
 
 def results(root: Path) -> int:
