@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -19,6 +19,10 @@ class Ranking:
     place: Tensor  # as the tensor: which of the distinct values is at each position
     order: Tensor  # [n] positions in the flattened tensor
     starts: Tensor  # [u]
+
+    def of_places(self) -> Ranking:
+        """Return the ranking of ``place``, which is that of the tensor but for the values."""
+        return replace(self, values=torch.arange(len(self.values), device=self.values.device))
 
 
 def ranking(given: Tensor) -> Ranking:

@@ -1,5 +1,6 @@
 """Looking at any pairs: as a batch looks at its events, and as a loop over nodes sees them."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -118,3 +119,49 @@ def test_a_model_knows_its_stream() -> None:
     for other in (stream[:40], stream[1:], stream_of(events, nodes=13)):
         with pytest.raises(OptionError, match=r"60 events and 12 nodes|not cut from the stream"):
             model.check_stream(other)
+
+
+def same(one: object, other: object, where: str = "") -> None:
+    """Raise unless two things hold equal tensors, whatever holds them."""
+    assert type(one) is type(other), where
+    if isinstance(one, torch.Tensor):
+        assert isinstance(other, torch.Tensor)
+        assert one.shape == other.shape and torch.equal(one, other), where
+    elif isinstance(one, list) and isinstance(other, list):
+        assert len(one) == len(other), where
+        for i, (mine, theirs) in enumerate(zip(one, other, strict=True)):
+            same(mine, theirs, f"{where}[{i}]")
+    elif dataclasses.is_dataclass(one):
+        for field in dataclasses.fields(one):
+            same(getattr(one, field.name), getattr(other, field.name), f"{where}.{field.name}")
+    else:
+        assert one == other, where
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        *((kind, {"embed": embed}) for kind in KINDS for embed in EMBED),
+        *((kind, {"embed": embed, "visibility": "batch"}) for kind in ("tgn", "apan") for embed in EMBED),
+        ("tgn", {"layers": 2}),
+        ("tgn", {"layers": 2, "embed": "node"}),
+        ("tgn", {"strategy": "uniform"}),
+    ],
+)
+def test_batches_looked_at_together_are_those_looked_at_alone(kind: str, options: dict[str, Any]) -> None:
+    stream = stream_of(random_events(seed=5), x=torch.randn(60, 2))
+    model = make(kind, stream, **options)
+    batches = TemporalBatches(stream, B)
+    negatives = (torch.stack([stream.dst + 1, stream.dst + 4], dim=1)) % 9
+    views = model.look_ahead(stream, negatives, B, seed=3)
+    deliveries = model.address_ahead(stream, B)
+    assert len(views) == len(deliveries) == len(batches) == 5
+    for view, delivery, batch in zip(views, deliveries, batches, strict=True):
+        own = negatives[batch.offset : batch.offset + B]
+        (alone,) = model.look_ahead(batch, own, B, seed=3)
+        same(view, alone)
+        same(delivery, model.address(batch))
+        score, other = model.look(batch, own, seed=3), model.with_prepared(view)
+        states = model.measure(view.nodes)
+        assert torch.equal(model.score(score, states)[1], model.score(other, states)[1])
+        model.absorb(batch)

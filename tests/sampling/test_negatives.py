@@ -107,6 +107,26 @@ def test_draws_do_not_depend_on_how_many_are_made_at_once(monkeypatch: pytest.Mo
         assert torch.equal(piecewise.sample(stream[i : i + 4], seed=1).nodes, nodes)
 
 
+@given(
+    events=small_streams(min_events=12),
+    strategy=st.sampled_from(STRATEGIES),
+    directed=st.booleans(),
+    b=st.integers(1, 5),
+)
+def test_batches_drawn_for_together_are_those_drawn_for_alone(
+    events: list[Event], strategy: str, directed: bool, b: int
+) -> None:
+    stream = as_stream(events, directed=directed)
+    sampler = NegativeSampler(stream, strategy, pool="nodes", train_end=4)  # type: ignore[arg-type]
+    turns = len(events) // b
+    found = sampler.sample(stream[: turns * b], count=2, seed=3, turns=turns)
+    for turn in range(turns):
+        own = slice(turn * b, turn * b + b)
+        alone = sampler.sample(stream[own], count=2, seed=3)
+        assert torch.equal(found.nodes[own], alone.nodes)
+        assert torch.equal(found.fallback[own], alone.fallback)
+
+
 def test_another_seed_gives_other_negatives() -> None:
     stream = as_stream([(0, 1, float(i)) for i in range(50)], isolated=1000)
     sampler = NegativeSampler(stream, pool="nodes")

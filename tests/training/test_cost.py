@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import pres
 from benchmarks.counting import Counts, counted
-from benchmarks.in_turn import in_turn
+from benchmarks.in_turn import alone, in_turn
 from pres.events import EventStream
 from pres.models.build import build_model
 from pres.smoothing import PRES
@@ -23,11 +23,14 @@ MOST_OPERATIONS = {"tgn": 906, "jodie": 513, "apan": 706}
 
 
 def trainer_of(kind: str, num_nodes: int, batches: int, n: int = 2_000, **options: Any) -> Trainer:
-    """Return a trainer that has trained so many batches of 100 events among few of the nodes."""
+    """Return a trainer that has trained so many batches of 100 events among few of the nodes.
+
+    It prepares each by itself.
+    """
     plain = pres.load("synthetic", num_events=n)
     events = EventStream(plain.src, plain.dst, plain.t, num_nodes=num_nodes)
     model = build_model(kind, events, {"memory_dim": 4, "time_dim": 4})
-    trainer = in_turn(Trainer(model, events, FitConfig.of({"batch_size": 100} | options)))
+    trainer = alone(Trainer(model, events, FitConfig.of({"batch_size": 100} | options)))
     for _ in range(batches):
         trainer.train_next_batch()
     return trainer
@@ -69,6 +72,15 @@ def test_a_batch_costs_the_same_early_and_late_in_a_stream(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_takes_no_more_operations_than_it_did(kind: str) -> None:
     assert cost(trainer_of(kind, 10_000, 3)).operations <= MOST_OPERATIONS[kind]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_batches_prepared_together_take_fewer_operations(kind: str) -> None:
+    """Each would prepare itself by a hundred or more; together they share what one takes."""
+    one_by_one, together = trainer_of(kind, 10_000, 0), in_turn(trainer_of(kind, 10_000, 0))
+    together.prepared_at_once = 1_000
+    costs = [counted(lambda t=t: [t.train_next_batch() for _ in range(10)]) for t in (one_by_one, together)]  # type: ignore[misc]
+    assert costs[1].operations < costs[0].operations - 9 * 80
 
 
 def test_attention_multiplies_no_matrix_for_every_slot() -> None:

@@ -1,11 +1,12 @@
-"""LAMB against its formula, one weight at a time."""
+"""LAMB against its formula, one weight at a time; Adam of all weights in one tensor against torch's."""
 
+import copy
 import math
 
 import pytest
 import torch
 
-from pres.training.optimisers import LAMB, optimiser_of
+from pres.training.optimisers import LAMB, FlatAdam, optimiser_of
 
 
 def test_lamb_moves_as_its_formula_says() -> None:
@@ -50,3 +51,75 @@ def test_only_weights_that_learn_are_moved(name: str) -> None:
     layer(torch.ones(1, 2)).sum().backward()
     optimiser.step()
     assert torch.equal(layer.bias, before[0]) and not torch.equal(layer.weight.detach(), before[1])
+
+
+def twins() -> tuple[torch.nn.Module, torch.nn.Module]:
+    torch.manual_seed(0)
+    one = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+    return one, copy.deepcopy(one)
+
+
+def learn(model: torch.nn.Module, optimiser: torch.optim.Optimizer, steps: int) -> None:
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        model(torch.randn(8, 3, generator=generator)).square().sum().backward()
+        optimiser.step()
+
+
+def assert_same_weights(one: torch.nn.Module, other: torch.nn.Module) -> None:
+    for mine, theirs in zip(one.parameters(), other.parameters(), strict=True):
+        assert torch.allclose(mine, theirs, atol=1e-7)
+
+
+def test_weights_in_one_tensor_move_as_one_by_one() -> None:
+    model, other = twins()
+    flat, plain = FlatAdam(model.parameters(), 0.01), torch.optim.Adam(other.parameters(), lr=0.01)
+    learn(model, flat, 5)
+    learn(other, plain, 5)
+    assert_same_weights(model, other)
+    assert not torch.equal(next(model.parameters()), next(twins()[0].parameters()))
+
+
+def test_the_state_of_weights_in_one_tensor_is_that_of_each() -> None:
+    model, other = twins()
+    flat, plain = FlatAdam(model.parameters(), 0.01), torch.optim.Adam(other.parameters(), lr=0.01)
+    assert flat.state_dict()["state"] == {}
+    learn(model, flat, 3)
+    plain.load_state_dict(copy.deepcopy(flat.state_dict()))
+    other.load_state_dict(model.state_dict())
+    for i, weight in enumerate(model.parameters()):
+        assert flat.state_dict()["state"][i]["exp_avg"].shape == weight.shape
+    learn(model, flat, 3)
+    learn(other, plain, 3)
+    assert_same_weights(model, other)
+    again = twins()[0]
+    third = FlatAdam(again.parameters(), 0.01)
+    third.load_state_dict(copy.deepcopy(plain.state_dict()))
+    again.load_state_dict(other.state_dict())
+    learn(again, third, 3)
+    learn(model, flat, 3)
+    assert_same_weights(model, again)
+
+
+def test_a_model_that_was_moved_goes_on_learning() -> None:
+    model, other = twins()
+    flat, plain = FlatAdam(model.parameters(), 0.01), torch.optim.Adam(other.parameters(), lr=0.01)
+    learn(model, flat, 3)
+    learn(other, plain, 3)
+    for moved in (model, other):
+        moved.double().float()
+    learn(model, flat, 3)
+    learn(other, plain, 3)
+    assert_same_weights(model, other)
+
+
+def test_gradients_that_were_thrown_away_are_found_again() -> None:
+    model, other = twins()
+    flat, plain = FlatAdam(model.parameters(), 0.01), torch.optim.Adam(other.parameters(), lr=0.01)
+    learn(model, flat, 1)
+    model.zero_grad(set_to_none=True)
+    learn(model, flat, 2)
+    learn(other, plain, 1)
+    learn(other, plain, 2)
+    assert_same_weights(model, other)

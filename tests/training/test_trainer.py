@@ -109,6 +109,28 @@ def test_every_part_of_the_state_matters_to_what_comes_next() -> None:
         assert after(part) != straight.loss, part
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch_size": 30},  # the last is shorter
+        {"batch_size": 40, "most_lost": 10, "shift": True},  # hardly two are equally long
+        {"batch_size": 60, "step_size": 20, "block": 20, "refresh": 10},
+    ],
+)
+def test_batches_prepared_together_train_as_those_prepared_alone(
+    kind: str, options: dict[str, object]
+) -> None:
+    together = trainer_of(kind, epochs=2, **options)
+    assert together.prepared_at_once > 200
+    losses = [together.run_epoch().loss for _ in range(2)]
+    alone = trainer_of(kind, epochs=2, **options)
+    alone.prepared_at_once = 1
+    assert losses == [alone.run_epoch().loss for _ in range(2)]
+    for name, weight in together.model.state_dict().items():
+        assert torch.equal(weight, alone.model.state_dict()[name]), name
+
+
 def test_the_state_of_another_model_is_refused() -> None:
     state = trainer_of("jodie").state()
     with pytest.raises(OptionError, match="of another model or stream than this TGN: "):
@@ -162,7 +184,7 @@ def test_uniform_neighbours_differ_from_epoch_to_epoch_but_not_between_runs(
     def seeds() -> list[int]:
         found: list[int] = []
         model = build_model("tgn", EVENTS, SIZES | {"strategy": "uniform", "neighbours": 2})
-        look = type(model).look
+        look = type(model).look_ahead
 
         def looking(self: object, *arguments: object, **further: object) -> object:
             if model.training:
@@ -170,12 +192,12 @@ def test_uniform_neighbours_differ_from_epoch_to_epoch_but_not_between_runs(
             return look(self, *arguments, **further)  # type: ignore[arg-type]
 
         with monkeypatch.context() as patch:
-            patch.setattr(type(model), "look", looking)
+            patch.setattr(type(model), "look_ahead", looking)
             train_to_the_end(Trainer(model, EVENTS, FitConfig.of({"batch_size": 350, "epochs": 2})))
         return found
 
     first = seeds()
-    assert len(first) == 6 and len(set(first)) == 2
+    assert len(first) == 2 and len(set(first)) == 2  # batches look together
     assert seeds() == first
 
 

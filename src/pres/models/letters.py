@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from pres.events import EventStream
+from pres.parts import Parts
 from pres.sampling import TemporalIndex
 
 
@@ -22,8 +23,14 @@ class Letters:
     is_own: Tensor  # [m] bool: whether the event is the recipient's own
 
     def __getitem__(self, places: Tensor) -> Letters:
-        fields = (self.to, self.own, self.partner, self.at, self.is_own)
-        return Letters(*(field[places] for field in fields))
+        return Letters(*(field[places] for field in self._fields()))
+
+    def split(self, parts: Parts) -> list[Letters]:
+        """Return each part of them."""
+        return [Letters(*those) for those in zip(*map(parts.split, self._fields()), strict=True)]
+
+    def _fields(self) -> tuple[Tensor, ...]:
+        return self.to, self.own, self.partner, self.at, self.is_own
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,20 +45,37 @@ class Delivery:
     partner_events: Tensor  # [r] those of the partner in its last letter
 
 
-def delivery_of(batch: EventStream, letters: Letters) -> Delivery:
-    """Return who gets what of a batch's letters.
+def deliveries_of(letters: Letters, num_nodes: int, b: int, turns: int) -> list[Delivery]:
+    """Return who gets what of the letters of several batches of ``b`` events, see `letters_of`.
 
     A neighbour's event is a node's last only if it has none of its own in the batch.
     """
-    recipients, counts = torch.unique_consecutive(letters.to, return_counts=True)
+    turn = torch.div(letters.at, b, rounding_mode="floor")
+    number = turn * num_nodes  # a node has another number in each batch
+    recipients, counts = torch.unique_consecutive(number + letters.to, return_counts=True)
     ends = counts.cumsum(0)
     own = torch.zeros(len(letters.to) + 1, dtype=torch.int64, device=counts.device)
     torch.cumsum(letters.is_own, 0, out=own[1:])
     own_events = own[ends] - own[ends - counts]
-    last = letters[ends - 1]
-    partner_events = own_events[torch.searchsorted(recipients, last.partner)]
-    endpoints = recipients[own_events > 0]
-    return Delivery(endpoints, letters, counts, last, own_events, partner_events)
+    letters = replace(letters, at=letters.at - turn * b)
+    last, number, turn_of_each = letters[ends - 1], number[ends - 1], turn[ends - 1]
+    partner_events = own_events[torch.searchsorted(recipients, number + last.partner)]
+    is_endpoint = own_events > 0
+    endpoints = last.to[is_endpoint]
+    if turns == 1:
+        return [Delivery(endpoints, letters, counts, last, own_events, partner_events)]
+    of_letters, of_recipients, of_endpoints = (
+        Parts.of_numbers(those, turns) for those in (turn, turn_of_each, turn_of_each[is_endpoint])
+    )
+    fields = (
+        of_endpoints.split(endpoints),
+        letters.split(of_letters),
+        of_recipients.split(counts),
+        last.split(of_recipients),
+        of_recipients.split(own_events),
+        of_recipients.split(partner_events),
+    )
+    return [Delivery(*those) for those in zip(*fields, strict=True)]
 
 
 def letters_of(
@@ -59,10 +83,12 @@ def letters_of(
     index: TemporalIndex | None = None,
     cutoffs: Tensor | None = None,
     neighbours: int = 0,
+    turns: int = 1,
 ) -> Letters:
     """Return one letter of each event to each endpoint and, with an index, to the endpoints' neighbours.
 
-    ``cutoffs`` `[b]` are the first events that those neighbours must not come from.
+    ``cutoffs`` `[b]` are the first events that those neighbours must not come from. If the events are those
+    of several batches of equal length (``turns``), the letters are sorted by batch first.
     """
     at = torch.arange(len(batch), device=batch.src.device)
     proper = (batch.src != batch.dst).nonzero().squeeze(1)  # a self-loop is one update
@@ -79,8 +105,10 @@ def letters_of(
         both = ("to", "own", "partner", "at", "is_own")
         sent = Letters(*(torch.cat([getattr(sent, name), getattr(passed_on, name)]) for name in both))
         order = torch.cat([order, order[row]])
-    span = 2 * len(batch)
-    key, by = torch.sort(sent.to * (2 * span) + sent.is_own * span + order)
+    span, to = 2 * len(batch), sent.to
+    if turns > 1:
+        to = to + torch.div(sent.at, len(batch) // turns, rounding_mode="floor") * batch.num_nodes
+    key, by = torch.sort(to * (2 * span) + sent.is_own * span + order)
     once = torch.ones_like(key, dtype=torch.bool)
     once[1:] = key[1:] != key[:-1]  # a neighbour by several events gets a letter once
     return sent[by[once]]

@@ -8,7 +8,6 @@ Mail sent by one batch moves the memory in the next (lag one), so the update is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 import torch
@@ -16,25 +15,23 @@ from torch import Tensor, nn
 
 from pres.errors import OptionError, check_choice
 from pres.events import EventStream
-from pres.models.checks import check_next, check_pairs, check_whole
+from pres.models.checks import check_next, check_whole
 from pres.models.in_order import InOrder, MemoryInOrder
-from pres.models.letters import Delivery, Letters, delivery_of, letters_of
+from pres.models.letters import Delivery, Letters, deliveries_of, letters_of
+from pres.models.looking import Embedding, Looking
 from pres.models.states import Correction, States, corrected
-from pres.models.view import Inside, View, view_of
+from pres.models.view import View
 from pres.nn.codes import NodeCodes
 from pres.nn.decoders import LinkDecoder
-from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjection
 from pres.nn.gather import rows
 from pres.nn.memory import Memory
 from pres.nn.messages import IdentityMessage
 from pres.nn.updaters import GRUUpdater, MailboxAttention, RNNUpdater
-from pres.sampling import Neighbours, TemporalIndex
+from pres.sampling import TemporalIndex
 from pres.sampling.index import Strategy, Visibility
 
-Embedding = IdentityEmbedding | TimeProjection | TemporalAttention
 
-
-class MDGNN(nn.Module):
+class MDGNN(Looking):
     """A memory, how mail moves it, how it becomes an embedding, and how pairs are scored.
 
     Args:
@@ -114,91 +111,6 @@ class MDGNN(nn.Module):
         for part in (self.message, self.updater, self.embedding):
             part.compile(dynamic=True)
 
-    def look(
-        self,
-        batch: EventStream,
-        negatives: Tensor,
-        batch_start: int | None = None,
-        seed: int = 0,
-        inside: MemoryInOrder | None = None,
-        refresh: int = 1,
-    ) -> View:
-        """Return what predicting ``batch`` against ``negatives`` `[b, count]` needs to see.
-
-        Args:
-            batch: A temporal batch, or a part of one.
-            negatives: Other destinations.
-            batch_start: Where the temporal batch began that ``batch`` is a part of.
-            seed: Of ``"uniform"`` neighbours.
-            inside: The memory between that batch's events, to be seen instead of what the batch found.
-            refresh: Events of the temporal batch that see the same memory: with 1 each sees that just before
-                itself, with more that just before the first of so many.
-        """
-        check_next(batch, batch.offset if batch_start is None else batch_start, self._t, self.memory)
-        if inside is not None:
-            return self._look_inside(batch, negatives, seed, inside, refresh)
-        asked = batch[:1] if self.per_node else batch  # once per batch is at its beginning
-        cutoffs = None
-        if self.embedding.hops and self.index is not None:
-            visibility = "batch" if self.per_node else self.visibility
-            cutoffs = self.index.cutoffs(asked, visibility, batch_start).expand(len(batch))
-        return self._view(batch.src, batch.dst, negatives, asked.t.expand(len(batch)), cutoffs, seed)
-
-    def _look_inside(
-        self, batch: EventStream, negatives: Tensor, seed: int, inside: MemoryInOrder, refresh: int
-    ) -> View:
-        whole = inside.batch
-        at = torch.arange(len(batch), device=batch.src.device) + (batch.offset - whole.offset)
-        places = at - at % refresh
-        asked = places if self.per_node else at  # once per node is as things were at its place
-        cutoffs = None
-        if self.embedding.hops and self.index is not None:
-            cutoffs = self.index.cutoffs(whole, "fresh")[asked]
-            if self.visibility == "batch":
-                cutoffs = torch.minimum(cutoffs, whole.offset + places)
-        within = Inside(inside.halves, places)
-        return self._view(batch.src, batch.dst, negatives, whole.t[asked], cutoffs, seed, within)
-
-    def look_at(
-        self, src: Tensor, dst: Tensor, t: Tensor, position: int | None = None, seed: int = 0
-    ) -> View:
-        """Return what scoring any pairs ``src``, ``dst`` `[b]` at times ``t`` `[b]` needs to see.
-
-        They are seen as events of a temporal batch that begins at ``position``, by default where the memory
-        stands: the pairs of a batch look as the batch does. No pair sees an event at or after its time.
-        """
-        position = int(self.memory.position) if position is None else position
-        check_pairs(src, dst, t, position, self._t, self.memory)
-        if self.per_node and position < len(self._t):
-            t = torch.minimum(t, self._t[position])  # once per batch is at its beginning
-        cutoffs = None
-        if self.embedding.hops and self.index is not None:
-            cutoffs = self.index.cutoff_at(t)
-            if self.per_node or self.visibility == "batch":
-                cutoffs = cutoffs.clamp(max=position)
-        return self._view(src, dst, src.new_empty(len(src), 0), t, cutoffs, seed)
-
-    def _view(
-        self,
-        src: Tensor,
-        dst: Tensor,
-        negatives: Tensor,
-        t: Tensor,
-        cutoffs: Tensor | None,
-        seed: int,
-        inside: Inside | None = None,
-    ) -> View:
-        def find(nodes: Tensor, cutoffs: Tensor) -> list[Neighbours]:
-            assert self.index is not None
-            return self.index.hops(
-                nodes, cutoffs, [self.neighbours] * self.embedding.hops, self.strategy, seed
-            )
-
-        view = view_of(src, dst, negatives, t, cutoffs, find, once=self.per_node, inside=inside)
-        if not view.hops or not isinstance(self.embedding, TemporalAttention):
-            return view
-        return replace(view, prepared=self.embedding.prepare(view.hops, self.memory.memory.dtype, view.apart))
-
     def check_stream(self, events: EventStream) -> None:
         """Raise unless ``events`` is the whole stream that the model was made from."""
         check_whole(events, self._t, len(self.memory.last_update))
@@ -263,9 +175,18 @@ class MDGNN(nn.Module):
 
     def address(self, batch: EventStream) -> Delivery:
         """Return who gets mail of a batch, and of which events; neither weights nor memory matter to it."""
-        neighbourly = self.index if self.deliver_to == "neighbours" else None
-        cutoffs = None if neighbourly is None else neighbourly.cutoffs(batch, self.visibility)
-        return delivery_of(batch, letters_of(batch, neighbourly, cutoffs, self.neighbours))
+        return self.address_ahead(batch, len(batch))[0]
+
+    def address_ahead(self, batches: EventStream, b: int) -> list[Delivery]:
+        """Return the same for each of several batches of ``b`` events, found together."""
+        neighbourly, turns, cutoffs = None, len(batches) // b, None
+        if self.deliver_to == "neighbours" and self.index is not None:
+            neighbourly, cutoffs = self.index, self.index.cutoffs(batches)
+            if self.visibility == "batch":
+                starts = batches.offset + b * torch.arange(turns, device=cutoffs.device)
+                cutoffs = torch.minimum(cutoffs, starts.repeat_interleave(b))
+        letters = letters_of(batches, neighbourly, cutoffs, self.neighbours, turns)
+        return deliveries_of(letters, batches.num_nodes, b, turns)
 
     @torch.no_grad()
     def absorb(

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from pres.models.half_events import HalfEvents
-from pres.nn.embedding import Hop
-from pres.nn.gather import Picked
-from pres.ranking import ranking
+from pres.nn.embedding import Beforehand, Hop
+from pres.parts import Parts, rankings
+from pres.ranking import Ranking, ranking
 from pres.sampling import Neighbours
 
 Find = Callable[[Tensor, Tensor], Sequence[Neighbours]]
@@ -31,7 +31,8 @@ class View:
     hops: list[Hop]
     src: Tensor  # [b]
     to: Tensor  # [b, 1 + count] the destination of each pair, then its negatives
-    prepared: Sequence[Sequence[Picked]] | None = None  # what the embedding knows of the hops already
+    ranked: Ranking | None = None  # of the roots, where there are hops
+    prepared: Beforehand | None = None  # what the embedding knows of them already
     received: Tensor | None = None  # [u] letters each has of its own batch; None: as the batch finds them
     apart: bool = False  # whether every pair has roots of its own: the sources, then row by row who they meet
 
@@ -54,7 +55,7 @@ class Inside:
     places: Tensor  # [b] of each pair, counted from the batch's first event
 
 
-def view_of(
+def views_of(
     src: Tensor,
     dst: Tensor,
     negatives: Tensor,
@@ -62,46 +63,112 @@ def view_of(
     cutoffs: Tensor | None,
     find: Find,
     *,
-    once: bool,
+    turns: int = 1,
+    moment: Tensor | None = None,
     inside: Inside | None = None,
-) -> View:
-    """Return the view of pairs ``(src, dst)`` and ``(src, negatives)``, each asked at its time ``t`` `[b]`.
+    rank_events: bool = False,
+) -> list[View]:
+    """Return the views of pairs ``(src, dst)`` and ``(src, negatives)``, each asked at its time ``t`` `[p]`.
+
+    The pairs are those of one or several batches of equal length, one after another: there is a view of each.
 
     Args:
-        src: Sources `[b]`.
-        dst: Destinations `[b]`.
-        negatives: Further destinations `[b, count]` of the same sources, at the same times.
+        src: Sources `[p]`.
+        dst: Destinations `[p]`.
+        negatives: Further destinations `[p, count]` of the same sources, at the same times.
         t: When each pair is asked.
-        cutoffs: The first event `[b]` that each pair must not see; None where no neighbours are needed.
+        cutoffs: The first event `[p]` that each pair must not see; None where no neighbours are needed.
         find: The neighbours, hop by hop, of nodes before their cutoffs.
-        once: Whether a node that several pairs ask for at one time is one root.
-        inside: The batch around the pairs, if they are to see memory inside it.
+        turns: Of how many batches the pairs are.
+        moment: A node that several pairs of one moment `[p]` ask for is one root, later batches having higher
+            moments; None: every pair has roots of its own.
+        inside: The batch around the pairs, if they are to see memory inside it; they are of one batch.
+        rank_events: Whether the events of hops will be looked up in their order.
     """
-    b, count = negatives.shape
-    nodes = torch.cat([src, torch.cat([dst.unsqueeze(1), negatives], dim=1).flatten()])
-    pair = torch.arange(b, device=nodes.device)
-    pair = torch.cat([pair, pair.repeat_interleave(1 + count)])  # the pair that each root is of
-    place = torch.arange(len(nodes), device=nodes.device)
+    (pairs, count), b = negatives.shape, len(src) // turns
+    # Batch after batch: its sources, then row by row whom they meet.
+    met = torch.cat([dst.unsqueeze(1), negatives], dim=1)
+    nodes = torch.cat([src.view(turns, b), met.view(turns, -1)], dim=1).flatten()
+    pair = torch.arange(pairs, device=nodes.device).view(turns, b)
+    pair = torch.cat([pair, pair.repeat_interleave(1 + count, dim=1)], dim=1).flatten()
+    roots = Parts([b * (2 + count)] * turns, nodes.device)
+    if moment is None:
+        place = torch.arange(b * (2 + count), device=nodes.device).repeat(turns)
+    else:
+        nodes, pair, place, roots = _once_each(nodes, pair, moment, roots, b)
     t = t[pair]
-    if once:
-        chosen, place = once_each(nodes, t if inside is None else inside.places[pair])
-        nodes, t, pair = nodes[chosen], t[chosen], pair[chosen]
     hops = [] if cutoffs is None else _as_hops(find(nodes, cutoffs[pair]), t)
-    everyone = torch.cat([nodes, *(hop.node.flatten() for hop in hops)])
+    everyone = torch.cat([nodes.unsqueeze(1), *(hop.node.view(len(nodes), -1) for hop in hops)], dim=1)
     received = None
     if inside is None:
-        seen = ranking(everyone)
-        known = seen.values
+        seen = rankings(everyone.flatten(), roots.times(everyone.shape[1]))
+        known = seen.values.split(seen.all.values)
     else:
-        asked = inside.places[pair]
-        places = [asked, *(asked.repeat_interleave(hop.node.numel() // len(asked)) for hop in hops)]
-        received = inside.halves.received(everyone, torch.cat(places))
-        seen = ranking(inside.halves.state_keys(everyone, received))
-        _, known, received = inside.halves.of_state_keys(seen.values)
-    roots, *rest = torch.split(seen.place, [len(nodes), *(hop.node.numel() for hop in hops)])
-    hops = [replace(hop, node=at.view_as(hop.node)) for hop, at in zip(hops, rest, strict=True)]
-    of_src, to = torch.split(place, [b, b * (1 + count)])
-    return View(known, roots, t, hops, of_src, to.view(b, 1 + count), received=received, apart=not once)
+        places = inside.places[pair].unsqueeze(1).expand_as(everyone).flatten()
+        received = inside.halves.received(everyone.flatten(), places)
+        seen = rankings(
+            inside.halves.state_keys(everyone.flatten(), received), roots.times(everyone.shape[1])
+        )
+        _, nodes_seen, received = inside.halves.of_state_keys(seen.all.values)
+        known = (nodes_seen,)
+    at = seen.all.place.view_as(everyone)
+    of_roots, *of_hops = torch.split(at, [1, *(hop.node.numel() // len(nodes) for hop in hops)], dim=1)
+    of_roots = of_roots.reshape(-1)
+    hops = [
+        replace(hop, node=of_hop.reshape(hop.node.shape)) for hop, of_hop in zip(hops, of_hops, strict=True)
+    ]
+    parts = zip(
+        known,
+        roots.split(of_roots),
+        roots.split(t),
+        _hops_of_each(hops, roots, rank_events) if hops else [[] for _ in range(turns)],
+        place.view(turns, -1),
+        rankings(of_roots, roots).each() if hops else [None] * turns,
+        strict=True,
+    )
+    return [
+        View(
+            nodes=nodes,
+            roots=own,
+            t=own_t,
+            hops=own_hops,
+            src=at[:b],
+            to=at[b:].view(b, 1 + count),
+            ranked=ranked,
+            received=received,
+            apart=moment is None,
+        )
+        for nodes, own, own_t, own_hops, at, ranked in parts
+    ]
+
+
+def _once_each(
+    nodes: Tensor, pair: Tensor, moment: Tensor, roots: Parts, b: int
+) -> tuple[Tensor, Tensor, Tensor, Parts]:
+    """Return each distinct root, a pair it is of, where every root has become which, and the roots' parts."""
+    stride = int(nodes.max()) + 1 if len(nodes) else 1
+    found = ranking(moment[pair] * stride + nodes)
+    chosen = found.order[found.starts]
+    nodes, pair, place = nodes[chosen], pair[chosen], found.place
+    if len(roots) == 1:
+        return nodes, pair, place, Parts([len(nodes)], nodes.device)
+    parts = Parts.of_numbers(torch.div(pair, b, rounding_mode="floor"), len(roots))
+    return nodes, pair, place - parts.starts[roots.number], parts
+
+
+def _hops_of_each(hops: Sequence[Hop], roots: Parts, rank_events: bool) -> list[list[Hop]]:
+    """Return the hops of each part of the roots; where gradients will need the order of nodes, with that."""
+    found: list[list[Hop]] = []
+    parts = roots
+    for hop in hops:
+        slots = parts.times(hop.node.shape[1])
+        nothing = [None] * len(parts)
+        by_node = rankings(hop.node.flatten(), slots).each() if torch.is_grad_enabled() else nothing
+        by_event = rankings(hop.event.flatten(), slots).each() if rank_events else nothing
+        fields = (parts.split(field) for field in (hop.node, hop.event, hop.age, hop.mask))
+        found.append([Hop(*those) for those in zip(*fields, by_node, by_event, strict=True)])
+        parts = slots
+    return [list(those) for those in zip(*found, strict=True)]
 
 
 def once_each(things: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:

@@ -27,12 +27,13 @@ class Asked:
 
     mask: Tensor  # [q, k] bool
     asker: Tensor | None = None  # [q]; None: each has a vector of its own
+    ranked: Ranking | None = None  # of the askers, where that is known already
 
     @cached_property
     def by_asker(self) -> Ranking:
         """The queries sorted by their asker."""
         assert self.asker is not None
-        return ranking(self.asker)
+        return ranking(self.asker) if self.ranked is None else self.ranked
 
     def asker_of(self, queries: Tensor) -> Tensor:
         """Return the askers `[...]` of queries `[...]`."""

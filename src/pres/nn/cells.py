@@ -27,7 +27,9 @@ class _GRU(torch.autograd.Function):
         gates = from_x[:, : 2 * d].add_(from_h[:, : 2 * d]).sigmoid_()
         reset, keep = gates[:, :d], gates[:, d:]
         offered = from_h[:, 2 * d :]
-        new = from_x[:, 2 * d :].addcmul_(reset, offered).tanh_()
+        new = torch.addcmul(
+            from_x[:, 2 * d :], reset, offered
+        ).tanh_()  # not in place: it is slow on rows apart
         ctx.save_for_backward(x, h, weight_x, weight_h, bias_x, bias_h, reset, keep, new, offered)
         return torch.lerp(new, h, keep)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -26,16 +27,34 @@ class Hop:
     event: Tensor
     age: Tensor  # the query's time minus the event's
     mask: Tensor
+    nodes_ranked: Ranking | None = None  # where that is known already
+    events_ranked: Ranking | None = None
 
     @cached_property
     def by_event(self) -> Ranking:
         """The slots sorted by their event."""
-        return ranking(self.event)
+        return ranking(self.event) if self.events_ranked is None else self.events_ranked
 
     @cached_property
     def by_node(self) -> Ranking:
         """The slots sorted by their node."""
-        return ranking(self.node)
+        return ranking(self.node) if self.nodes_ranked is None else self.nodes_ranked
+
+
+@dataclass(frozen=True, eq=False)
+class Beforehand:
+    """What an embedding by attention knows of a view before the weights that will look at it."""
+
+    roots: Ranking  # of the roots' positions
+    besides: list[list[Picked]] | None  # what is known of each hop's slots; None if weights matter to it
+
+
+class _Known(NamedTuple):
+    """What is known of roots or slots: some rows, and which of them each one has (None: one of its own)."""
+
+    table: Tensor  # [m, d]
+    place: Tensor | None = None  # [n]
+    ranked: Ranking | None = None  # of the places, where that is known
 
 
 class IdentityEmbedding(nn.Module):
@@ -108,19 +127,23 @@ class TemporalAttention(nn.Module):
             _AttentionLayer(size, row_dim, time.dim, dim, heads, dropout) for size in sizes
         )
 
-    def prepare(self, hops: Sequence[Hop], dtype: torch.dtype, shared: bool) -> list[list[Picked]] | None:
-        """Return what `forward` needs of the hops, if weights do not matter to it, and rank their nodes.
+    def looks_up(self, shared: bool) -> bool:
+        """Whether each distinct event of a hop is looked up once; ``shared``: many slots are of one event."""
+        return self.features.dim > 0 and (shared or self.features.embedded_dim > 0)
 
-        Events that are ``shared`` by many slots are looked up once.
+    def prepare(self, roots: Ranking, hops: Sequence[Hop], dtype: torch.dtype, shared: bool) -> Beforehand:
+        """Return what `forward` needs to know of roots and hops that weights do not matter to.
+
+        ``shared`` says whether many slots are of the same events.
         """
         for hop in hops if torch.is_grad_enabled() else ():
             _ = hop.by_node  # only gradients need it
         if any(weight.requires_grad for part in (self.features, self.time) for weight in part.parameters()):
-            return None
+            return Beforehand(roots, None)
         with torch.no_grad():
-            if shared or self.features.embedded_dim:
-                return [self._of_events(hop, dtype) for hop in hops]
-            return [[Picked.all_of(self._of_slots(hop, dtype))] for hop in hops]
+            if self.looks_up(shared):
+                return Beforehand(roots, [self._of_events(hop, dtype) for hop in hops])
+            return Beforehand(roots, [[Picked.all_of(self._of_slots(hop, dtype))] for hop in hops])
 
     def forward(
         self,
@@ -128,41 +151,43 @@ class TemporalAttention(nn.Module):
         roots: Tensor,
         since_event: Tensor,
         hops: Sequence[Hop],
-        prepared: Sequence[Sequence[Picked]] | None = None,
+        known_before: Beforehand | None = None,
     ) -> Tensor:
         """Return embeddings `[r, dim]` of memories `[u, dim]` at roots `[r]` and their neighbours.
 
         ``hops[0]`` holds the neighbours of the roots, ``hops[1]`` those of each slot of ``hops[0]``, …
         """
-        besides = [self._of_events(hop, memory.dtype) for hop in hops] if prepared is None else prepared
+        besides = None if known_before is None else known_before.besides
+        if besides is None:
+            besides = [self._of_events(hop, memory.dtype) for hop in hops]
         now = self.time(torch.zeros(1, dtype=memory.dtype, device=memory.device))
-        # What is known of roots and slots, layer by layer: some rows, and which of them each one has (None:
-        # one of its own).
-        distinct = ranking(roots)
-        shared = None if len(distinct.values) == len(roots) else distinct.place
-        known: list[tuple[Tensor, Tensor | None]] = [
-            (rows(memory, roots if shared is None else distinct.values), shared),
-            *((memory, hop.node.flatten()) for hop in hops),
-        ]
+        distinct = ranking(roots) if known_before is None else known_before.roots
+        if len(distinct.values) == len(roots):
+            of_roots = _Known(rows(memory, roots))
+        else:
+            of_roots = _Known(rows(memory, distinct.values), distinct.place, distinct.of_places())
+        learning = torch.is_grad_enabled()
+        of_slots = [_Known(memory, hop.node.flatten(), hop.by_node if learning else None) for hop in hops]
+        known = [of_roots, *of_slots]
         for layer in self.layers:
-            found: list[tuple[Tensor, Tensor | None]] = []
+            found = []
             for i, hop in enumerate(hops[: len(known) - 1]):
-                table, place = known[i + 1]
-                if place is None:
-                    neighbours = Picked.all_of(table.view(*hop.node.shape, -1))
+                own, read = known[i], known[i + 1]
+                if read.place is None:
+                    neighbours = Picked.all_of(read.table.view(*hop.node.shape, -1))
                 else:
-                    neighbours = Picked(table, hop.node, hop.by_node if torch.is_grad_enabled() else None)
-                own, asker = known[i]
-                found.append((layer(own, now, [neighbours, *besides[i]], Asked(hop.mask, asker)), None))
+                    neighbours = Picked(read.table, hop.node, read.ranked)
+                asked = Asked(hop.mask, own.place, own.ranked)
+                found.append(_Known(layer(own.table, now, [neighbours, *besides[i]], asked)))
             known = found
-        return known[0][0]
+        return known[0].table
 
     def _of_events(self, hop: Hop, dtype: torch.dtype) -> list[Picked]:
         """Return what neighbours `[q, k]` are known by beside their memory: the event's features and age."""
         age = Picked.all_of(self.time(hop.age))
         if not self.features.dim:
             return [age]
-        return [Picked(self.features(hop.by_event.values, dtype), hop.by_event.place), age]
+        return [Picked(self.features(hop.by_event.values, dtype), hop.by_event.place.view_as(hop.event)), age]
 
     def _of_slots(self, hop: Hop, dtype: torch.dtype) -> Tensor:
         """Return the same side by side `[q, k, d]`, each slot's written where it is to be."""

@@ -32,7 +32,7 @@ class TimeEncoding(nn.Module):
 
     def write(self, difference: Tensor, out: Tensor) -> None:
         """Write the encodings of differences `[n]` to ``out`` `[n, dim]`; frequencies are fixed."""
-        torch.cos(self._angle(difference), out=out)
+        out.copy_(self._angle(difference).cos_())  # torch is thrice as slow where rows lie apart
 
     def _angle(self, difference: Tensor) -> Tensor:
         scaled = (difference / self.scale).to(self.frequency.dtype)

@@ -22,7 +22,7 @@ class GRUUpdater(nn.Module):
 
     def forward(self, memory: Tensor, messages: Sequence[Picked], mask: Tensor) -> Tensor:
         """Return new memories `[u, d]` from old ones and messages `[u, 1, m]`."""
-        return gru(self.cell, _one_each(messages), memory)
+        return gru(self.cell, _side_by_side(messages), memory)
 
 
 class RNNUpdater(nn.Module):
@@ -38,12 +38,12 @@ class RNNUpdater(nn.Module):
 
     def forward(self, memory: Tensor, messages: Sequence[Picked], mask: Tensor) -> Tensor:
         """Return new memories `[u, d]` from old ones and messages `[u, 1, m]`."""
-        return torch.tanh(self.norm(self.linear(torch.cat([_one_each(messages), memory], dim=-1))))
+        return torch.tanh(self.norm(self.linear(_side_by_side(messages, memory))))
 
 
-def _one_each(messages: Sequence[Picked]) -> Tensor:
-    """Return messages `[u, m]` of one slot, their parts side by side."""
-    return torch.cat([part.copied().squeeze(1) for part in messages], dim=1)
+def _side_by_side(messages: Sequence[Picked], *further: Tensor) -> Tensor:
+    """Return messages `[u, m]` of one slot, part by part, and what is to stand beside them `[u, …]`."""
+    return torch.cat([*(part.copied().squeeze(1) for part in messages), *further], dim=1)
 
 
 class MailboxAttention(LinearAttention):

@@ -72,17 +72,23 @@ class NegativeSampler:
         self._train_end = train_end if strategy == "inductive" and train_end is not None else 0
         self._drawn: _Drawn | None = None
 
-    def sample(self, batch: EventStream, count: int = 1, seed: int = 0) -> Negatives:
-        """Return ``count`` negatives for each event of ``batch`` (a slice of the stream)."""
+    def sample(self, batch: EventStream, count: int = 1, seed: int = 0, turns: int = 1) -> Negatives:
+        """Return ``count`` negatives for each event of ``batch`` (a slice of the stream).
+
+        With ``turns`` the slice is so many batches of equal length, and the result that of each, in turn.
+        """
         if count < 1:
             raise OptionError(f"count={count}: ask for at least one negative.")
         check_slice(batch, self._t, "the sampler")
         sources, partners = batch.src, batch.dst
         if not self._directed:
             sources, partners = torch.cat([sources, partners]), torch.cat([partners, sources])
+        if self._history is not None and turns > 1:
+            each = [self.sample(part, count, seed) for part in TemporalBatches(batch, len(batch) // turns)]
+            return Negatives(*(torch.cat([getattr(n, f) for n in each]) for f in ("nodes", "fallback")))
         u = self._uniform(batch, count, seed)
         if self._history is None:
-            nodes = self._from_pool(batch, sources, partners, u)
+            nodes = self._from_pool(batch, sources, partners, u, turns=turns)
             return Negatives(nodes, torch.zeros_like(nodes, dtype=torch.bool))
         low, high = self._history.slots(batch, self._train_end)
         forbidden = self._history.slots_of_pairs(sources, partners)
@@ -118,22 +124,34 @@ class NegativeSampler:
                 self.sample(batch)
 
     def _from_pool(
-        self, batch: EventStream, sources: Tensor, partners: Tensor, u: Tensor, rows: Tensor | None = None
+        self,
+        batch: EventStream,
+        sources: Tensor,
+        partners: Tensor,
+        u: Tensor,
+        rows: Tensor | None = None,
+        turns: int = 1,
     ) -> Tensor:
-        size = len(self.pool)
+        size, source = len(self.pool), batch.src
+        if turns > 1:  # a source has another number in each batch
+            check_key_range(turns * self._num_nodes, size)
+            number = torch.arange(0, turns * self._num_nodes, self._num_nodes, device=source.device)
+            number = number.repeat_interleave(len(batch) // turns)
+            source = source + number
+            sources = sources + number.repeat(len(sources) // len(batch))
         place = torch.searchsorted(self.pool, partners).clamp_(max=size - 1)
         inside = self.pool[place] == partners
         forbidden = distinct(sources[inside] * size + place[inside])
-        source = batch.src if rows is None else batch.src[rows]
+        source = source if rows is None else source[rows]
         low = (source * size).unsqueeze(1)
         slots, left = _uniform_outside(low, low + size, forbidden, u if rows is None else u[rows])
         if bool((left <= 0).any()):
             row = int((left <= 0).nonzero()[0, 0])
-            name = batch.ids.decode(source[row])[0]
+            name = batch.ids.decode(source[row] % self._num_nodes)[0]
             raise NoNegativeError(
                 f"source {name!r} meets all {size:,} destinations of the pool within one batch of "
-                f"{len(batch):,} events, so no negative is left. Use smaller batches, in evaluation too "
-                "(batch_size, eval_batch_size)."
+                f"{len(batch) // turns:,} events, so no negative is left. Use smaller batches, in evaluation "
+                "too (batch_size, eval_batch_size)."
             )
         return self.pool[slots - low]
 

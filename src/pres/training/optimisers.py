@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -54,9 +55,83 @@ class LAMB(torch.optim.Optimizer):
         return loss
 
 
+class FlatAdam(torch.optim.Adam):
+    """Adam of weights that lie in one tensor, as do their gradients: one operation where there were many.
+
+    The weights stay the parameters they were, and the state is that of `torch.optim.Adam` of the weights, but
+    a weight without a gradient counts as one whose gradient is zero.
+
+    Args:
+        weights: What to move, all of one type and on one device; they are moved into one tensor.
+        lr: Learning rate.
+    """
+
+    def __init__(self, weights: Iterable[nn.Parameter], lr: float) -> None:
+        self.weights = list(weights)
+        self.whole = nn.Parameter(torch.cat([weight.detach().flatten() for weight in self.weights]))
+        super().__init__([self.whole], lr=lr, fused=True)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Let every weight, and its gradient, be a part of the whole."""
+        self.whole.grad = None
+        self.whole.data = torch.cat([weight.detach().flatten() for weight in self.weights])
+        self.whole.grad = torch.zeros_like(self.whole)
+        self._own, self._gradients = self._parts(self.whole.detach()), self._parts(self.whole.grad)
+        for weight, own, gradient in zip(self.weights, self._own, self._gradients, strict=True):
+            weight.grad = None
+            weight.data, weight.grad = own, gradient
+        moments = self.state[self.whole]
+        moments |= {name: value.to(self.whole) for name, value in moments.items() if value.ndim}
+
+    def _parts(self, whole: Tensor) -> list[Tensor]:
+        """Return the part of each weight in a tensor like all of them."""
+        parts = torch.split(whole, [weight.numel() for weight in self.weights])
+        return [part.view(weight.shape) for part, weight in zip(parts, self.weights, strict=True)]
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Let all gradients be zero, and lie where backward is to add them up."""
+        if any(
+            weight.data_ptr() != own.data_ptr() for weight, own in zip(self.weights, self._own, strict=True)
+        ):
+            self._lay_out()  # the model was moved, or made of another type
+        assert self.whole.grad is not None
+        self.whole.grad.zero_()
+        for weight, gradient in zip(self.weights, self._gradients, strict=True):
+            if weight.grad is not gradient:
+                weight.grad = gradient
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state as that of the weights one by one."""
+        whole = super().state_dict()
+        moments = whole["state"].get(0, {})
+        parts = {name: self._parts(value) for name, value in moments.items() if value.ndim}
+        each = [
+            {name: parts[name][i] if name in parts else value.clone() for name, value in moments.items()}
+            for i in range(len(self.weights))
+        ]
+        whole["state"] = dict(enumerate(each)) if moments else {}
+        whole["param_groups"][0]["params"] = list(range(len(self.weights)))
+        return whole
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over such a state."""
+        each, (group,) = state_dict["state"], state_dict["param_groups"]
+        moments = {
+            name: torch.cat([each[i][name].flatten() for i in range(len(self.weights))])
+            if value.ndim
+            else value
+            for name, value in each.get(0, {}).items()
+        }
+        of_whole = {"state": {0: moments} if moments else {}, "param_groups": [{**group, "params": [0]}]}
+        super().load_state_dict(of_whole)
+
+
 def optimiser_of(model: nn.Module, name: str, lr: float) -> torch.optim.Optimizer:
     """Return the optimiser ``"adam"`` or ``"lamb"`` of a model's weights."""
     weights = [p for p in model.parameters() if p.requires_grad]
     if name == "lamb":
         return LAMB(weights, lr=lr)
-    return torch.optim.Adam(weights, lr=lr, fused=True)
+    if len({(weight.dtype, weight.device) for weight in weights}) > 1:
+        return torch.optim.Adam(weights, lr=lr, fused=True)
+    return FlatAdam(weights, lr)

@@ -24,6 +24,7 @@ from pres.training.state import EpochResult, Tensors, TrainingState, state_of
 from pres.training.step import Prepared, arithmetic, prepare, train_on_batch
 
 USUAL_STEP = 200  # events per optimiser step that a learning rate is meant for
+PREPARED_AT_ONCE = 4_096  # events, if several batches fit in
 
 
 class Trainer:
@@ -60,6 +61,8 @@ class Trainer:
             model.correction = new_filter(model, config.smoothing, events)
         self.optimiser = optimiser_of(model, config.optimiser, config.lr)
         self.ahead = Ahead(self.prepare)
+        self.prepared_at_once = PREPARED_AT_ONCE  # events
+        self._coming: dict[tuple[int, int], Prepared] = {}  # batches that were prepared with earlier ones
         self.sums: dict[str, float] = {}  # over the events of the epoch so far
         self.history: list[EpochResult] = []
         self.between_batches = True  # False while a batch or an evaluation is half done
@@ -144,10 +147,22 @@ class Trainer:
 
     def prepare(self, which: tuple[int, int]) -> Prepared:
         """Return a batch ready to train on, by its epoch and its number in that."""
-        epoch, number = which
-        batch, seed = self.batches[number], derived(self.config.seed, epoch)
-        negatives = self.sampler.sample(batch, seed=seed).nodes
-        return prepare(self.model, batch, negatives, self.config.step_size, seed, self.config.depth)
+        if which not in self._coming:
+            self._coming = self._prepare_from(*which)
+        return self._coming.pop(which).ready(self.model)
+
+    def _prepare_from(self, epoch: int, number: int) -> dict[tuple[int, int], Prepared]:
+        """Return a batch and those that follow it, as long as they are equally long and few events."""
+        config, bounds, stop = self.config, self.batches.bounds, number + 1
+        b = bounds[stop] - bounds[number]
+        while stop < len(self.batches) and bounds[stop + 1] - bounds[stop] == b:
+            if bounds[stop + 1] - bounds[number] > self.prepared_at_once:
+                break
+            stop += 1
+        batches, seed = self.batches.events[bounds[number] : bounds[stop]], derived(config.seed, epoch)
+        negatives = self.sampler.sample(batches, seed=seed, turns=stop - number).nodes
+        found = prepare(self.model, batches, negatives, b, config.step_size, seed, config.depth)
+        return {(epoch, number + i): prepared for i, prepared in enumerate(found)}
 
     def learning_rate(self) -> float:
         """Return the step size of the next batch."""

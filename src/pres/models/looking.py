@@ -1,0 +1,175 @@
+"""What a model looks at before it predicts: whom, when and whose neighbours, whatever the weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from pres.events import EventStream
+from pres.models.checks import check_next, check_pairs
+from pres.models.view import Inside, View, views_of
+from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjection
+from pres.nn.memory import Memory
+from pres.sampling import Neighbours, TemporalIndex
+from pres.sampling.index import Strategy, Visibility
+
+if TYPE_CHECKING:
+    from pres.models.in_order import MemoryInOrder
+
+Embedding = IdentityEmbedding | TimeProjection | TemporalAttention
+
+
+class Looking(nn.Module):
+    """The part of a model that finds what a step needs to see; see `pres.models.mdgnn.MDGNN`."""
+
+    memory: Memory
+    embedding: Embedding
+    index: TemporalIndex | None
+    neighbours: int
+    per_node: bool
+    visibility: Visibility
+    strategy: Strategy
+    _t: Tensor  # the times of all events
+
+    def look(
+        self,
+        batch: EventStream,
+        negatives: Tensor,
+        batch_start: int | None = None,
+        seed: int = 0,
+        inside: MemoryInOrder | None = None,
+        refresh: int = 1,
+    ) -> View:
+        """Return what predicting ``batch`` against ``negatives`` `[b, count]` needs to see.
+
+        Args:
+            batch: A temporal batch, or a part of one.
+            negatives: Other destinations.
+            batch_start: Where the temporal batch began that ``batch`` is a part of.
+            seed: Of ``"uniform"`` neighbours.
+            inside: The memory between that batch's events, to be seen instead of what the batch found.
+            refresh: Events of the temporal batch that see the same memory: with 1 each sees that just before
+                itself, with more that just before the first of so many.
+        """
+        if inside is not None:
+            check_next(batch, inside.batch.offset, self._t, self.memory)
+            return self._look_inside(batch, negatives, seed, inside, refresh)
+        (view,) = self.look_ahead(batch, negatives, len(batch), seed, batch_start)
+        return self.with_prepared(view)
+
+    def look_ahead(
+        self,
+        batches: EventStream,
+        negatives: Tensor,
+        b: int,
+        seed: int = 0,
+        batch_start: int | None = None,
+    ) -> list[View]:
+        """Return what predicting each of several batches of ``b`` events needs to see, found together.
+
+        The embedding has prepared nothing: for that there is `with_prepared`, when a batch's turn comes.
+
+        Args:
+            batches: The events, one batch after another.
+            negatives: Other destinations of all of them `[n, count]`.
+            b: Events of a batch.
+            seed: Of ``"uniform"`` neighbours.
+            batch_start: Where the batch began, if there is but a part of one.
+        """
+        start = batches.offset if batch_start is None else batch_start
+        check_next(batches, start, self._t, self.memory)
+        turns, t, cutoffs = len(batches) // b if b else 1, batches.t, None
+        turn = torch.arange(turns, device=t.device).repeat_interleave(b)
+        if self.per_node:
+            t = t[::b].repeat_interleave(b)  # once per batch is at its beginning
+        if self.embedding.hops and self.index is not None:
+            cutoffs = self.index.cutoffs(batches)
+            if self.per_node:
+                cutoffs = cutoffs[::b].repeat_interleave(b)
+            if self.per_node or self.visibility == "batch":
+                cutoffs = torch.minimum(cutoffs, start + turn * b)
+        moment = turn if self.per_node else None
+        return self._views(batches.src, batches.dst, negatives, t, cutoffs, seed, moment, turns=turns)
+
+    def _look_inside(
+        self, batch: EventStream, negatives: Tensor, seed: int, inside: MemoryInOrder, refresh: int
+    ) -> View:
+        whole = inside.batch
+        at = torch.arange(len(batch), device=batch.src.device) + (batch.offset - whole.offset)
+        places = at - at % refresh
+        asked = places if self.per_node else at  # once per node is as things were at its place
+        cutoffs = None
+        if self.embedding.hops and self.index is not None:
+            cutoffs = self.index.cutoffs(whole, "fresh")[asked]
+            if self.visibility == "batch":
+                cutoffs = torch.minimum(cutoffs, whole.offset + places)
+        within, moment = Inside(inside.halves, places), places if self.per_node else None
+        t = whole.t[asked]
+        (view,) = self._views(batch.src, batch.dst, negatives, t, cutoffs, seed, moment, within)
+        return self.with_prepared(view)
+
+    def look_at(
+        self, src: Tensor, dst: Tensor, t: Tensor, position: int | None = None, seed: int = 0
+    ) -> View:
+        """Return what scoring any pairs ``src``, ``dst`` `[b]` at times ``t`` `[b]` needs to see.
+
+        They are seen as events of a temporal batch that begins at ``position``, by default where the memory
+        stands: the pairs of a batch look as the batch does. No pair sees an event at or after its time.
+        """
+        position = int(self.memory.position) if position is None else position
+        check_pairs(src, dst, t, position, self._t, self.memory)
+        moment = None
+        if self.per_node:
+            if position < len(self._t):
+                t = torch.minimum(t, self._t[position])  # once per batch is at its beginning
+            moment = torch.unique(t, return_inverse=True)[1]
+        cutoffs = None
+        if self.embedding.hops and self.index is not None:
+            cutoffs = self.index.cutoff_at(t)
+            if self.per_node or self.visibility == "batch":
+                cutoffs = cutoffs.clamp(max=position)
+        (view,) = self._views(src, dst, src.new_empty(len(src), 0), t, cutoffs, seed, moment)
+        return self.with_prepared(view)
+
+    def _views(
+        self,
+        src: Tensor,
+        dst: Tensor,
+        negatives: Tensor,
+        t: Tensor,
+        cutoffs: Tensor | None,
+        seed: int,
+        moment: Tensor | None,
+        inside: Inside | None = None,
+        turns: int = 1,
+    ) -> list[View]:
+        def find(nodes: Tensor, cutoffs: Tensor) -> list[Neighbours]:
+            assert self.index is not None
+            return self.index.hops(
+                nodes, cutoffs, [self.neighbours] * self.embedding.hops, self.strategy, seed
+            )
+
+        embedding = self.embedding
+        looks_up = isinstance(embedding, TemporalAttention) and embedding.looks_up(not self.per_node)
+        return views_of(
+            src,
+            dst,
+            negatives,
+            t,
+            cutoffs,
+            find,
+            turns=turns,
+            moment=moment,
+            inside=inside,
+            rank_events=looks_up,
+        )
+
+    def with_prepared(self, view: View) -> View:
+        """Return a view with what the embedding can make of it before it has the weights."""
+        if view.ranked is None or not isinstance(self.embedding, TemporalAttention):
+            return view
+        dtype = self.memory.memory.dtype
+        return replace(view, prepared=self.embedding.prepare(view.ranked, view.hops, dtype, view.apart))

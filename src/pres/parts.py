@@ -1,0 +1,85 @@
+"""Consecutive parts of an axis: several batches in one tensor, and each of them again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from pres.ranking import Ranking, ranking
+
+
+class Parts:
+    """An axis cut into consecutive parts.
+
+    Args:
+        lengths: How long each is.
+        device: Where tensors are made.
+    """
+
+    def __init__(self, lengths: Sequence[int], device: torch.device) -> None:
+        self.lengths, self.device = list(lengths), device
+
+    @classmethod
+    def of_numbers(cls, numbers: Tensor, count: int) -> Parts:
+        """Return ``count`` parts from the part `[n]` that each position is in, which never decreases."""
+        return cls(torch.bincount(numbers, minlength=count).tolist(), numbers.device)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @cached_property
+    def starts(self) -> Tensor:
+        """Where each part begins `[parts]`."""
+        return torch.tensor([0, *self.lengths[:-1]], device=self.device).cumsum(0)
+
+    @cached_property
+    def number(self) -> Tensor:
+        """The part `[n]` that each position is in."""
+        lengths = torch.tensor(self.lengths, device=self.device)
+        which = torch.arange(len(self), device=self.device)
+        return which.repeat_interleave(lengths, output_size=sum(self.lengths))
+
+    def times(self, width: int) -> Parts:
+        """Return the parts of an axis with so many positions for each of this one's."""
+        return Parts([length * width for length in self.lengths], self.device)
+
+    def split(self, values: Tensor) -> tuple[Tensor, ...]:
+        """Return each part of values `[n, ...]`."""
+        return torch.split(values, self.lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class Rankings:
+    """The ranking of every part of a tensor, one after another."""
+
+    all: Ranking  # values, places and positions are those of each part
+    positions: Parts  # of the tensor
+    values: Parts  # of the distinct values
+
+    def each(self) -> list[Ranking]:
+        """Return that of each part."""
+        found, of_positions, of_values = self.all, self.positions.split, self.values.split
+        fields = of_values(found.values), of_positions(found.place), of_positions(found.order)
+        return [Ranking(*those) for those in zip(*fields, of_values(found.starts), strict=True)]
+
+
+def rankings(given: Tensor, parts: Parts) -> Rankings:
+    """Return the ranking of each part of integers `[n]`, none negative, by one sort for all."""
+    if len(parts) == 1:
+        found = ranking(given)
+        return Rankings(found, parts, Parts([len(found.values)], parts.device))
+    stride = int(given.max()) + 1 if len(given) else 1
+    found = ranking(parts.number * stride + given)
+    number = torch.div(found.values, stride, rounding_mode="floor")
+    values = Parts.of_numbers(number, len(parts))
+    of_each = Ranking(
+        values=found.values - number * stride,
+        place=found.place - values.starts[parts.number],
+        order=found.order - parts.starts[parts.number],  # a part's positions are sorted among themselves
+        starts=found.starts - parts.starts[number],
+    )
+    return Rankings(of_each, parts, values)
