@@ -44,3 +44,24 @@ def test_an_input_that_needs_no_gradient_gets_none(frozen: str) -> None:
     assert (x if frozen == "x" else h).grad is None
     assert (h if frozen == "x" else x).grad is not None
     assert all(weight.grad is not None for weight in cell.parameters())
+
+
+def test_a_state_repeated_in_the_input_changes_nothing() -> None:
+    torch.manual_seed(0)
+    cell = torch.nn.GRUCell(5, 3).double()
+    h, rest = (torch.randn(7, n, dtype=torch.float64, requires_grad=True) for n in (3, 2))
+    inputs, direction = [h, rest, *cell.parameters()], torch.randn(7, 3, dtype=torch.float64)
+    x = torch.cat([h, rest], dim=1)
+    found, expected = gru(cell, x, h, repeated=True), cell(x, h)
+    assert torch.allclose(found, expected, atol=1e-14)
+    for one, other in zip(
+        torch.autograd.grad(found, inputs, direction, retain_graph=True),
+        torch.autograd.grad(expected, inputs, direction, retain_graph=True),
+        strict=True,
+    ):
+        assert torch.allclose(one, other, atol=1e-13)
+    (twice,) = torch.autograd.grad(found.sin().sum(), [h], create_graph=True)
+    (expected_twice,) = torch.autograd.grad(expected.sin().sum(), [h], create_graph=True)
+    assert torch.allclose(
+        torch.autograd.grad(twice.sum(), [rest])[0], torch.autograd.grad(expected_twice.sum(), [rest])[0]
+    )

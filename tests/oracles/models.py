@@ -91,7 +91,7 @@ class SlowModel:
         if self.kind == "tgn" or (self.kind == "jodie" and self.cell == "gru"):
             return self.gru(old, messages[0])
         if self.kind == "jodie":
-            value = self.linear("updater.linear", np.concatenate([messages[0], old]))
+            value = self.linear("updater.linear", messages[0])  # in which the old memory stands
             return np.tanh(self.norm("updater.norm", value))
         query = self.linear("updater.query", old)
         read = self.attend(

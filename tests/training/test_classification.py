@@ -50,8 +50,11 @@ def stream(label: Tensor | None, x: Tensor | None = X) -> EventStream:
 
 
 def encoder(events: EventStream) -> pres.JODIE:
-    """A model that was never trained: a plain cell without a gate remembers the last event best."""
-    torch.manual_seed(0)
+    """A model that was never trained: a plain cell without a gate remembers the last event best.
+
+    How well depends on its random weights: the ROC-AUC of six seeds is 0.83 to 0.92.
+    """
+    torch.manual_seed(5)
     return pres.JODIE(events, memory_dim=16, time_dim=8, cell="rnn", codes=0)
 
 

@@ -19,7 +19,8 @@ from pres.training.trainer import Trainer
 
 KINDS = ["tgn", "jodie", "apan"]
 # Operations of one batch, a tenth above what they were when this was written: more is a regression.
-MOST_OPERATIONS = {"tgn": 906, "jodie": 513, "apan": 706}
+MOST_OPERATIONS = {"tgn": 897, "jodie": 503, "apan": 696}
+MOST_IN_TEN = {"tgn": 6_320, "jodie": 3_346, "apan": 4_728}  # batches that are prepared together
 
 
 def trainer_of(kind: str, num_nodes: int, batches: int, n: int = 2_000, **options: Any) -> Trainer:
@@ -75,12 +76,15 @@ def test_a_batch_takes_no_more_operations_than_it_did(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_batches_prepared_together_take_fewer_operations(kind: str) -> None:
-    """Each would prepare itself by a hundred or more; together they share what one takes."""
-    one_by_one, together = trainer_of(kind, 10_000, 0), in_turn(trainer_of(kind, 10_000, 0))
-    together.prepared_at_once = 1_000
-    costs = [counted(lambda t=t: [t.train_next_batch() for _ in range(10)]) for t in (one_by_one, together)]  # type: ignore[misc]
-    assert costs[1].operations < costs[0].operations - 9 * 80
+def test_batches_prepared_together_take_no_more_operations_than_they_did(kind: str) -> None:
+    trainer = in_turn(trainer_of(kind, 10_000, 0))
+    trainer.prepared_at_once = 1_000
+
+    def ten() -> None:
+        for _ in range(10):
+            trainer.train_next_batch()
+
+    assert counted(ten).operations <= MOST_IN_TEN[kind] < 8 * MOST_OPERATIONS[kind]
 
 
 def test_attention_multiplies_no_matrix_for_every_slot() -> None:

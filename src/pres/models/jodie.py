@@ -65,7 +65,7 @@ class JODIE(MDGNN):
             events,
             memory=memory,
             message=message,
-            updater=(GRUUpdater if cell == "gru" else RNNUpdater)(message.dim, memory_dim),
+            updater=(GRUUpdater if cell == "gru" else RNNUpdater)(message.dim, memory_dim, repeated=True),
             embedding=TimeProjection(memory_dim, unit),
             embed=embed,
             aggregate=aggregate,

@@ -71,7 +71,7 @@ class TGN(MDGNN):
             events,
             memory=memory,
             message=message,
-            updater=GRUUpdater(message.dim, memory_dim),
+            updater=GRUUpdater(message.dim, memory_dim, repeated=True),
             embedding=TemporalAttention(memory_dim, features, time, embedding_dim, layers, heads, dropout),
             neighbours=neighbours,
             embed=embed,

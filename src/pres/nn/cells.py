@@ -8,29 +8,50 @@ import torch
 from torch import Tensor, nn
 
 
-def gru(cell: nn.GRUCell, x: Tensor, h: Tensor) -> Tensor:
-    """Return what ``cell(x, h)`` does, of inputs `[u, m]` and states `[u, d]`."""
+def gru(cell: nn.GRUCell, x: Tensor, h: Tensor, repeated: bool = False) -> Tensor:
+    """Return what ``cell(x, h)`` does, of inputs `[u, m]` and states `[u, d]`.
+
+    If the state is ``repeated``, the first ``d`` values of each input are those of its state. Then two of the
+    three products with the state are one with those of the input: the sum of both matrices is multiplied.
+    """
     weights = cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh
     if torch.is_autocast_enabled(x.device.type):  # precision is then chosen operation by operation
         return torch.gru_cell(x, h, *weights)
-    updated: Tensor = _GRU.apply(x, h, *weights)  # type: ignore[no-untyped-call]
+    updated: Tensor = _GRU.apply(x, h, *weights, repeated)  # type: ignore[no-untyped-call]
     return updated
 
 
 class _GRU(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, h: Tensor, weight_x: Tensor, weight_h: Tensor, bias_x: Tensor, bias_h: Tensor
+        ctx: Any,
+        x: Tensor,
+        h: Tensor,
+        weight_x: Tensor,
+        weight_h: Tensor,
+        bias_x: Tensor,
+        bias_h: Tensor,
+        repeated: bool,
     ) -> Tensor:
         d = h.shape[1]
-        from_x, from_h = torch.addmm(bias_x, x, weight_x.T), torch.addmm(bias_h, h, weight_h.T)
-        gates = from_x[:, : 2 * d].add_(from_h[:, : 2 * d]).sigmoid_()
+        if repeated:
+            both, bias = weight_x.clone(), bias_x.clone()
+            both[: 2 * d, :d] += weight_h[: 2 * d]
+            bias[: 2 * d] += bias_h[: 2 * d]
+            from_x = torch.addmm(bias, x, both.T)
+            gates, offered = (
+                from_x[:, : 2 * d].sigmoid_(),
+                torch.addmm(bias_h[2 * d :], h, weight_h[2 * d :].T),
+            )
+        else:
+            from_x, from_h = torch.addmm(bias_x, x, weight_x.T), torch.addmm(bias_h, h, weight_h.T)
+            gates, offered = from_x[:, : 2 * d].add_(from_h[:, : 2 * d]).sigmoid_(), from_h[:, 2 * d :]
         reset, keep = gates[:, :d], gates[:, d:]
-        offered = from_h[:, 2 * d :]
         new = torch.addcmul(
             from_x[:, 2 * d :], reset, offered
         ).tanh_()  # not in place: it is slow on rows apart
         ctx.save_for_backward(x, h, weight_x, weight_h, bias_x, bias_h, reset, keep, new, offered)
+        ctx.repeated = repeated
         return torch.lerp(new, h, keep)
 
     @staticmethod
@@ -39,7 +60,7 @@ class _GRU(torch.autograd.Function):
         needed = ctx.needs_input_grad
         if torch.is_grad_enabled():  # the gradient itself is to be differentiated
             given = [v.view_as(v) for v in (x, h, weight_x, weight_h, bias_x, bias_h)]  # x may depend on h
-            wanted = [value for value, need in zip(given, needed, strict=True) if need]
+            wanted = [value for value, need in zip(given, needed, strict=False) if need]
             found = iter(torch.autograd.grad(torch.gru_cell(*given), wanted, of_result, create_graph=True))
             return tuple(next(found) if need else None for need in needed)
         d = h.shape[1]
@@ -48,13 +69,20 @@ class _GRU(torch.autograd.Function):
         torch.mul(of_result, 1 - keep, out=of_new).mul_(1 - new * new)
         torch.mul(of_result, h - new, out=of_keep).mul_(keep * (1 - keep))
         torch.mul(of_new, offered, out=of_reset).mul_(reset * (1 - reset))
-        of_h = of_x.clone()
-        of_h[:, 2 * d :].mul_(reset)
+        of_offered = of_new * reset
+        of_weight_x, of_bias_x = of_x.T @ x, of_x.sum(0)
+        # What reaches the gates from the state is what reaches them from the input.
+        gates_by_h = of_weight_x[: 2 * d, :d] if ctx.repeated else of_x[:, : 2 * d].T @ h
+        of_h = None
+        if needed[1]:
+            of_h = torch.addmm(of_x[:, : 2 * d] @ weight_h[: 2 * d], of_offered, weight_h[2 * d :])
+            of_h.addcmul_(of_result, keep)
         return (
             of_x @ weight_x if needed[0] else None,
-            torch.addcmul(of_h @ weight_h, of_result, keep) if needed[1] else None,
-            of_x.T @ x if needed[2] else None,
-            of_h.T @ h if needed[3] else None,
-            of_x.sum(0) if needed[4] else None,
-            of_h.sum(0) if needed[5] else None,
+            of_h,
+            of_weight_x,
+            torch.cat([gates_by_h, of_offered.T @ h]),
+            of_bias_x,
+            torch.cat([of_bias_x[: 2 * d], of_offered.sum(0)]),
+            None,
         )

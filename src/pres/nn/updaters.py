@@ -14,31 +14,44 @@ from pres.nn.gather import Picked
 
 
 class GRUUpdater(nn.Module):
-    """``s' = GRU(message, s)``: the memory update of TGN."""
+    """``s' = GRU(message, s)``: the memory update of TGN.
 
-    def __init__(self, message_dim: int, memory_dim: int) -> None:
+    Args:
+        message_dim: Size of a message.
+        memory_dim: Size of a memory.
+        repeated: Whether a message begins with the memory it moves, as an `IdentityMessage` does to its node.
+    """
+
+    def __init__(self, message_dim: int, memory_dim: int, repeated: bool = False) -> None:
         super().__init__()
-        self.cell = nn.GRUCell(message_dim, memory_dim)
+        self.cell, self.repeated = nn.GRUCell(message_dim, memory_dim), repeated
 
     def forward(self, memory: Tensor, messages: Sequence[Picked], mask: Tensor) -> Tensor:
         """Return new memories `[u, d]` from old ones and messages `[u, 1, m]`."""
-        return gru(self.cell, _side_by_side(messages), memory)
+        return gru(self.cell, _side_by_side(messages), memory, self.repeated)
 
 
 class RNNUpdater(nn.Module):
     """``s' = tanh(norm(W [message, s]))``: the memory update of JODIE.
 
     Without the norm the units saturate within an epoch, and what a memory holds fades as the stream goes on.
+
+    Args:
+        message_dim: Size of a message.
+        memory_dim: Size of a memory.
+        repeated: As in `GRUUpdater`; then ``s`` stands in the message alone.
     """
 
-    def __init__(self, message_dim: int, memory_dim: int) -> None:
+    def __init__(self, message_dim: int, memory_dim: int, repeated: bool = False) -> None:
         super().__init__()
-        self.linear = nn.Linear(message_dim + memory_dim, memory_dim)
+        self.repeated = repeated
+        self.linear = nn.Linear(message_dim + (0 if repeated else memory_dim), memory_dim)
         self.norm = nn.LayerNorm(memory_dim)
 
     def forward(self, memory: Tensor, messages: Sequence[Picked], mask: Tensor) -> Tensor:
         """Return new memories `[u, d]` from old ones and messages `[u, 1, m]`."""
-        return torch.tanh(self.norm(self.linear(_side_by_side(messages, memory))))
+        given = _side_by_side(messages) if self.repeated else _side_by_side(messages, memory)
+        return torch.tanh(self.norm(self.linear(given)))
 
 
 def _side_by_side(messages: Sequence[Picked], *further: Tensor) -> Tensor:

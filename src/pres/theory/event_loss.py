@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import torch
 from torch import Tensor
@@ -69,7 +69,4 @@ def _of_roots(hops: Sequence[Hop], chosen: Tensor, roots: int) -> list[Hop]:
         per_root = values.view(roots, -1, values.shape[1])
         return per_root[chosen].flatten(0, 1)
 
-    return [
-        replace(hop, node=rows(hop.node), event=rows(hop.event), age=rows(hop.age), mask=rows(hop.mask))
-        for hop in hops
-    ]
+    return [Hop(rows(hop.node), rows(hop.event), rows(hop.age), rows(hop.mask)) for hop in hops]
