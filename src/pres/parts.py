@@ -49,7 +49,7 @@ class Parts:
 
     def split(self, values: Tensor) -> tuple[Tensor, ...]:
         """Return each part of values `[n, ...]`."""
-        return torch.split(values, self.lengths)
+        return torch.split(values, self.lengths) if len(self) > 1 else (values,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,8 @@ class Rankings:
 
     def each(self) -> list[Ranking]:
         """Return that of each part."""
+        if len(self.positions) == 1:
+            return [self.all]
         found, of_positions, of_values = self.all, self.positions.split, self.values.split
         fields = of_values(found.values), of_positions(found.place), of_positions(found.order)
         return [Ranking(*those) for those in zip(*fields, of_values(found.starts), strict=True)]

@@ -23,10 +23,12 @@ def random_events(seed: int, n: int = 60, nodes: int = 9) -> list[Event]:
     return [(s, d, float(t)) for s, d, t in zip(src, dst, gaps, strict=True)]
 
 
-def stream_of(events: list[Event], x: torch.Tensor | None = None, nodes: int = 12) -> EventStream:
+def stream_of(
+    events: list[Event], x: torch.Tensor | None = None, nodes: int = 12, directed: bool = False
+) -> EventStream:
     """The tuples as a stream with some nodes that never act."""
     src, dst, t = (torch.tensor(column) for column in zip(*events, strict=True))
-    return EventStream(src, dst, t.double(), x=x, num_nodes=nodes)
+    return EventStream(src, dst, t.double(), x=x, num_nodes=nodes, directed=directed)
 
 
 def make(kind: str, stream: EventStream, seed: int = 0, **options: Any) -> MDGNN:

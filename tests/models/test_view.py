@@ -138,6 +138,7 @@ def same(one: object, other: object, where: str = "") -> None:
         assert one == other, where
 
 
+@pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
@@ -148,8 +149,10 @@ def same(one: object, other: object, where: str = "") -> None:
         ("tgn", {"strategy": "uniform"}),
     ],
 )
-def test_batches_looked_at_together_are_those_looked_at_alone(kind: str, options: dict[str, Any]) -> None:
-    stream = stream_of(random_events(seed=5), x=torch.randn(60, 2))
+def test_batches_looked_at_together_are_those_looked_at_alone(
+    kind: str, options: dict[str, Any], directed: bool
+) -> None:
+    stream = stream_of(random_events(seed=5), x=torch.randn(60, 2), directed=directed)
     model = make(kind, stream, **options)
     batches = TemporalBatches(stream, B)
     negatives = (torch.stack([stream.dst + 1, stream.dst + 4], dim=1)) % 9
@@ -165,3 +168,35 @@ def test_batches_looked_at_together_are_those_looked_at_alone(kind: str, options
         states = model.measure(view.nodes)
         assert torch.equal(model.score(score, states)[1], model.score(other, states)[1])
         model.absorb(batch)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("embed", EMBED)
+def test_no_events_are_a_batch_of_none(kind: str, embed: str) -> None:
+    stream = stream_of(random_events(seed=5))
+    model = make(kind, stream, embed=embed)
+    nothing = stream[:0]
+    view = model.look(nothing, stream.dst[:0].unsqueeze(1))
+    at_nothing = model.look_at(nothing.src, nothing.dst, nothing.t)
+    for looked in (view, at_nothing):
+        assert len(looked.nodes) == len(looked.roots) == len(looked.src) == 0
+    assert len(model.address(nothing).endpoints) == 0
+
+
+def test_events_that_are_no_whole_number_of_batches_are_refused() -> None:
+    stream = stream_of(random_events(seed=5))
+    model = make("tgn", stream)
+    for ask in (
+        lambda: model.look_ahead(stream[:59], stream.dst[:59].unsqueeze(1), 20),
+        lambda: model.address_ahead(stream[:59], 20),
+    ):
+        with pytest.raises(OptionError, match="no whole number of batches of 20"):
+            ask()
+
+
+def test_a_part_of_a_batch_is_embedded_as_at_the_beginning_of_the_batch() -> None:
+    stream = stream_of(random_events(seed=5))
+    model = make("tgn", stream, embed="node")
+    part = stream[40:50]
+    (hop,) = model.look(part, (part.dst.unsqueeze(1) + 1) % 9, batch_start=30).hops
+    assert bool(hop.mask.any()) and int(hop.event[hop.mask].max()) < 30

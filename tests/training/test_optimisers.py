@@ -2,10 +2,12 @@
 
 import copy
 import math
+import pickle
 
 import pytest
 import torch
 
+from pres.errors import OptionError
 from pres.training.optimisers import LAMB, FlatAdam, optimiser_of
 
 
@@ -53,7 +55,7 @@ def test_only_weights_that_learn_are_moved(name: str) -> None:
     assert torch.equal(layer.bias, before[0]) and not torch.equal(layer.weight.detach(), before[1])
 
 
-def twins() -> tuple[torch.nn.Module, torch.nn.Module]:
+def twins() -> tuple[torch.nn.Sequential, torch.nn.Sequential]:
     torch.manual_seed(0)
     one = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
     return one, copy.deepcopy(one)
@@ -108,10 +110,85 @@ def test_a_model_that_was_moved_goes_on_learning() -> None:
     learn(model, flat, 3)
     learn(other, plain, 3)
     for moved in (model, other):
-        moved.double().float()
+        moved.double()
+    flat.zero_grad()
+    assert flat.state_dict()["state"][0]["exp_avg"].dtype == torch.float64
+    for moved in (model, other):
+        moved.float()
     learn(model, flat, 3)
     learn(other, plain, 3)
     assert_same_weights(model, other)
+
+
+def test_weights_of_several_types_have_an_optimiser_but_are_not_put_together() -> None:
+    model = twins()[0]
+    model[2].double()
+    assert not isinstance(optimiser_of(model, "adam", 0.1), FlatAdam)
+    flat = FlatAdam(twins()[0].parameters(), 0.1)
+    flat.weights[0].data = flat.weights[0].data.double()
+    with pytest.raises(OptionError, match="several types"):
+        flat.zero_grad()
+
+
+def test_gradients_that_lie_elsewhere_are_taken_all_the_same() -> None:
+    model, other = twins()
+    flat, plain = FlatAdam(model.parameters(), 0.01), torch.optim.Adam(other.parameters(), lr=0.01)
+    for _ in range(3):
+        for learner, optimiser in ((model, flat), (other, plain)):
+            learner.zero_grad(set_to_none=True)
+            learner(torch.ones(2, 3)).square().sum().backward()
+            optimiser.step()
+    assert_same_weights(model, other)
+
+
+def test_a_weight_without_a_gradient_has_one_of_zero() -> None:
+    model, other = twins()
+    flat, plain = FlatAdam(model.parameters(), 0.01), torch.optim.Adam(other.parameters(), lr=0.01)
+    for _ in range(2):
+        for learner, optimiser in ((model, flat), (other, plain)):
+            optimiser.zero_grad()
+            learner[0](torch.ones(2, 3)).square().sum().backward()
+            optimiser.step()
+    assert_same_weights(model, other)
+    saved = copy.deepcopy(plain.state_dict())
+    assert set(saved["state"]) == {0, 1}
+    flat.load_state_dict(saved)
+    learn(model, flat, 2)
+    of_all = FlatAdam(twins()[1].parameters(), 0.01)
+    of_all.load_state_dict({**saved, "state": {1: saved["state"][1]}})
+    assert of_all.state_dict()["state"][0]["exp_avg"].count_nonzero() == 0
+    assert float(of_all.state_dict()["state"][1]["step"]) == 2
+
+
+def test_a_state_of_other_weights_is_refused() -> None:
+    model, other = twins()
+    few = torch.optim.Adam(list(other.parameters())[:2], lr=0.01)
+    with pytest.raises(OptionError, match="2 weights is none of 4"):
+        FlatAdam(model.parameters(), 0.01).load_state_dict(few.state_dict())
+
+
+def test_a_copy_learns_by_itself() -> None:
+    model, _ = twins()
+    flat = FlatAdam(model.parameters(), 0.01)
+    learn(model, flat, 2)
+    copied, of_copy = copy.deepcopy((model, flat))
+    learn(copied, of_copy, 3)
+    assert not torch.equal(next(copied.parameters()), next(model.parameters()))
+    learn(model, flat, 3)
+    assert_same_weights(model, copied)
+
+
+def test_released_weights_are_tensors_of_their_own() -> None:
+    model, _ = twins()
+    before = len(pickle.dumps(model))
+    flat = FlatAdam(model.parameters(), 0.01)
+    assert len(pickle.dumps(model)) == before
+    learn(model, flat, 2)
+    values = [weight.detach().clone() for weight in model.parameters()]
+    flat.release()
+    assert all(torch.equal(one, other) for one, other in zip(values, model.parameters(), strict=True))
+    assert {weight.untyped_storage().nbytes() for weight in model.parameters()} == {12 * 4, 4 * 4, 4}
+    assert len(pickle.dumps(model)) == before
 
 
 def test_gradients_that_were_thrown_away_are_found_again() -> None:

@@ -122,13 +122,39 @@ def test_batches_prepared_together_train_as_those_prepared_alone(
     kind: str, options: dict[str, object]
 ) -> None:
     together = trainer_of(kind, epochs=2, **options)
-    assert together.prepared_at_once > 200
+    together.prepare((1, 1))
+    assert bool(together._coming) == ("most_lost" not in options)  # others were found with it
     losses = [together.run_epoch().loss for _ in range(2)]
     alone = trainer_of(kind, epochs=2, **options)
     alone.prepared_at_once = 1
+    alone.prepare((1, 1))
+    assert not alone._coming
     assert losses == [alone.run_epoch().loss for _ in range(2)]
     for name, weight in together.model.state_dict().items():
         assert torch.equal(weight, alone.model.state_dict()[name]), name
+
+
+def test_a_state_can_be_gone_back_to_again_and_again() -> None:
+    trainer = trainer_of("tgn")
+    for _ in range(3):
+        trainer.train_next_batch()
+    state, losses = trainer.state(), []
+    for _ in range(3):
+        trainer.restore(state)
+        trainer.train_next_batch()
+        trainer.train_next_batch()
+        losses.append(trainer.loss)
+    assert losses[0] == losses[1] == losses[2]
+
+
+def test_fewer_batches_are_prepared_together_where_each_sees_more() -> None:
+    near, far = (
+        Trainer(build_model("tgn", EVENTS, SIZES | {"layers": n}), EVENTS, FitConfig.of({"batch_size": 100}))
+        for n in (1, 2)
+    )
+    for trainer in (near, far):
+        trainer.prepare((1, 0))
+    assert len(near._coming) == 9 and len(far._coming) == 3  # of 10 batches, of 4,096 // 10 events
 
 
 def test_the_state_of_another_model_is_refused() -> None:

@@ -20,6 +20,14 @@ def check_whole(events: EventStream, times: Tensor, nodes: int) -> None:
         )
 
 
+def turns_of(batches: EventStream, b: int) -> int:
+    """Return how many batches of ``b`` events these are; no events are one batch of none."""
+    turns = len(batches) // b if b > 0 else 1
+    if turns * b != len(batches):
+        raise OptionError(f"{len(batches):,} events are no whole number of batches of {b:,}.")
+    return turns
+
+
 def check_next(batch: EventStream, start: int, times: Tensor, memory: Memory) -> None:
     """Raise unless ``batch`` is of the stream with these times, and not in the memory yet."""
     check_slice(batch, times, "the model")

@@ -50,7 +50,7 @@ def deliveries_of(letters: Letters, num_nodes: int, b: int, turns: int) -> list[
 
     A neighbour's event is a node's last only if it has none of its own in the batch.
     """
-    turn = torch.div(letters.at, b, rounding_mode="floor")
+    turn = torch.div(letters.at, max(b, 1), rounding_mode="floor")
     number = turn * num_nodes  # a node has another number in each batch
     recipients, counts = torch.unique_consecutive(number + letters.to, return_counts=True)
     ends = counts.cumsum(0)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from pres.events import EventStream
-from pres.models.checks import check_next, check_pairs
+from pres.models.checks import check_next, check_pairs, turns_of
 from pres.models.view import Inside, View, views_of
 from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjection
 from pres.nn.memory import Memory
@@ -81,14 +81,14 @@ class Looking(nn.Module):
         """
         start = batches.offset if batch_start is None else batch_start
         check_next(batches, start, self._t, self.memory)
-        turns, t, cutoffs = len(batches) // b if b else 1, batches.t, None
+        turns, t, cutoffs = turns_of(batches, b), batches.t, None
         turn = torch.arange(turns, device=t.device).repeat_interleave(b)
         if self.per_node:
-            t = t[::b].repeat_interleave(b)  # once per batch is at its beginning
+            t = t[turn * b]  # once per batch is at its beginning
         if self.embedding.hops and self.index is not None:
             cutoffs = self.index.cutoffs(batches)
             if self.per_node:
-                cutoffs = cutoffs[::b].repeat_interleave(b)
+                cutoffs = cutoffs[turn * b]
             if self.per_node or self.visibility == "batch":
                 cutoffs = torch.minimum(cutoffs, start + turn * b)
         moment = turn if self.per_node else None

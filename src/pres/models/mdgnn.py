@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from pres.errors import OptionError, check_choice
 from pres.events import EventStream
-from pres.models.checks import check_next, check_whole
+from pres.models.checks import check_next, check_whole, turns_of
 from pres.models.in_order import InOrder, MemoryInOrder
 from pres.models.letters import Delivery, Letters, deliveries_of, letters_of
 from pres.models.looking import Embedding, Looking
@@ -179,7 +179,7 @@ class MDGNN(Looking):
 
     def address_ahead(self, batches: EventStream, b: int) -> list[Delivery]:
         """Return the same for each of several batches of ``b`` events, found together."""
-        neighbourly, turns, cutoffs = None, len(batches) // b, None
+        neighbourly, turns, cutoffs = None, turns_of(batches, b), None
         if self.deliver_to == "neighbours" and self.index is not None:
             neighbourly, cutoffs = self.index, self.index.cutoffs(batches)
             if self.visibility == "batch":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from operator import mul
 
 import torch
 from torch import Tensor
@@ -88,7 +90,7 @@ def views_of(
     (pairs, count), b = negatives.shape, len(src) // turns
     # Batch after batch: its sources, then row by row whom they meet.
     met = torch.cat([dst.unsqueeze(1), negatives], dim=1)
-    nodes = torch.cat([src.view(turns, b), met.view(turns, -1)], dim=1).flatten()
+    nodes = torch.cat([src.view(turns, b), met.view(turns, b * (1 + count))], dim=1).flatten()
     pair = torch.arange(pairs, device=nodes.device).view(turns, b)
     pair = torch.cat([pair, pair.repeat_interleave(1 + count, dim=1)], dim=1).flatten()
     roots = Parts([b * (2 + count)] * turns, nodes.device)
@@ -98,48 +100,55 @@ def views_of(
         nodes, pair, place, roots = _once_each(nodes, pair, moment, roots, b)
     t = t[pair]
     hops = [] if cutoffs is None else _as_hops(find(nodes, cutoffs[pair]), t)
-    everyone = torch.cat([nodes.unsqueeze(1), *(hop.node.view(len(nodes), -1) for hop in hops)], dim=1)
-    received = None
-    if inside is None:
-        seen = rankings(everyone.flatten(), roots.times(everyone.shape[1]))
-        known = seen.values.split(seen.all.values)
-    else:
-        places = inside.places[pair].unsqueeze(1).expand_as(everyone).flatten()
-        received = inside.halves.received(everyone.flatten(), places)
-        seen = rankings(
-            inside.halves.state_keys(everyone.flatten(), received), roots.times(everyone.shape[1])
-        )
-        _, nodes_seen, received = inside.halves.of_state_keys(seen.all.values)
-        known = (nodes_seen,)
-    at = seen.all.place.view_as(everyone)
-    of_roots, *of_hops = torch.split(at, [1, *(hop.node.numel() // len(nodes) for hop in hops)], dim=1)
-    of_roots = of_roots.reshape(-1)
-    hops = [
-        replace(hop, node=of_hop.reshape(hop.node.shape)) for hop, of_hop in zip(hops, of_hops, strict=True)
-    ]
+    known, received, root, hops = _among_distinct(nodes, hops, roots, pair, inside)
     parts = zip(
         known,
-        roots.split(of_roots),
+        roots.split(root),
         roots.split(t),
         _hops_of_each(hops, roots, rank_events) if hops else [[] for _ in range(turns)],
-        place.view(turns, -1),
-        rankings(of_roots, roots).each() if hops else [None] * turns,
+        place.view(turns, b * (2 + count)),
+        rankings(root, roots).each() if hops else [None] * turns,
         strict=True,
     )
     return [
         View(
-            nodes=nodes,
-            roots=own,
+            nodes=own_nodes,
+            roots=own_roots,
             t=own_t,
             hops=own_hops,
-            src=at[:b],
-            to=at[b:].view(b, 1 + count),
+            src=own_place[:b],
+            to=own_place[b:].view(b, 1 + count),
             ranked=ranked,
             received=received,
             apart=moment is None,
         )
-        for nodes, own, own_t, own_hops, at, ranked in parts
+        for own_nodes, own_roots, own_t, own_hops, own_place, ranked in parts
     ]
+
+
+def _among_distinct(
+    nodes: Tensor, hops: Sequence[Hop], roots: Parts, pair: Tensor, inside: Inside | None
+) -> tuple[Sequence[Tensor], Tensor | None, Tensor, list[Hop]]:
+    """Return each part's distinct nodes, their letters if ``inside``, and roots and hops as places there.
+
+    ``nodes`` `[r]` are those of the roots, ``pair`` `[r]` says which pair each is of.
+    """
+    slots = list(accumulate((hop.node.shape[1] for hop in hops), mul))  # of a root, hop by hop
+    of_hops = (hop.node.view(len(nodes), width) for hop, width in zip(hops, slots, strict=True))
+    everyone = torch.cat([nodes.unsqueeze(1), *of_hops], dim=1)  # root by root, so that parts stay together
+    parts, received = roots.times(everyone.shape[1]), None
+    if inside is None:
+        seen = rankings(everyone.flatten(), parts)
+        known = seen.values.split(seen.all.values)
+    else:
+        places = inside.places[pair].unsqueeze(1).expand_as(everyone).flatten()
+        received = inside.halves.received(everyone.flatten(), places)
+        seen = rankings(inside.halves.state_keys(everyone.flatten(), received), parts)
+        _, distinct, received = inside.halves.of_state_keys(seen.all.values)
+        known = (distinct,)
+    root, *at = torch.split(seen.all.place.view_as(everyone), [1, *slots], dim=1)
+    hops = [replace(hop, node=place.reshape(hop.node.shape)) for hop, place in zip(hops, at, strict=True)]
+    return known, received, root.reshape(-1), hops
 
 
 def _once_each(

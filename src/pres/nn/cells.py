@@ -49,7 +49,7 @@ class _GRU(torch.autograd.Function):
         reset, keep = gates[:, :d], gates[:, d:]
         new = torch.addcmul(
             from_x[:, 2 * d :], reset, offered
-        ).tanh_()  # not in place: it is slow on rows apart
+        ).tanh_()  # several threads are slow on rows apart
         ctx.save_for_backward(x, h, weight_x, weight_h, bias_x, bias_h, reset, keep, new, offered)
         ctx.repeated = repeated
         return torch.lerp(new, h, keep)

@@ -197,7 +197,7 @@ class TemporalAttention(nn.Module):
         features, age = torch.split(found, [self.features.dim, self.time.dim], dim=1)
         self.features.write(hop.event.flatten(), features)
         self.time.write(hop.age.flatten(), age)
-        return found.view(*hop.event.shape, -1)
+        return found.view(*hop.event.shape, found.shape[1])
 
 
 class _AttentionLayer(LinearAttention):

@@ -32,7 +32,7 @@ class TimeEncoding(nn.Module):
 
     def write(self, difference: Tensor, out: Tensor) -> None:
         """Write the encodings of differences `[n]` to ``out`` `[n, dim]`; frequencies are fixed."""
-        out.copy_(self._angle(difference).cos_())  # torch is thrice as slow where rows lie apart
+        out.copy_(self._angle(difference).cos_())  # several threads are slow on rows apart
 
     def _angle(self, difference: Tensor) -> Tensor:
         scaled = (difference / self.scale).to(self.frequency.dtype)

@@ -80,10 +80,13 @@ class NegativeSampler:
         if count < 1:
             raise OptionError(f"count={count}: ask for at least one negative.")
         check_slice(batch, self._t, "the sampler")
+        if turns < 1 or len(batch) % turns:
+            raise OptionError(f"{len(batch):,} events are not {turns:,} batches of equal length.")
         sources, partners = batch.src, batch.dst
         if not self._directed:
             sources, partners = torch.cat([sources, partners]), torch.cat([partners, sources])
-        if self._history is not None and turns > 1:
+        fits = turns * self._num_nodes * len(self.pool) <= torch.iinfo(torch.int64).max
+        if turns > 1 and (self._history is not None or not fits):
             each = [self.sample(part, count, seed) for part in TemporalBatches(batch, len(batch) // turns)]
             return Negatives(*(torch.cat([getattr(n, f) for n in each]) for f in ("nodes", "fallback")))
         u = self._uniform(batch, count, seed)
@@ -134,7 +137,6 @@ class NegativeSampler:
     ) -> Tensor:
         size, source = len(self.pool), batch.src
         if turns > 1:  # a source has another number in each batch
-            check_key_range(turns * self._num_nodes, size)
             number = torch.arange(0, turns * self._num_nodes, self._num_nodes, device=source.device)
             number = number.repeat_interleave(len(batch) // turns)
             source = source + number

@@ -103,6 +103,8 @@ def fit(
                     on_epoch(result)
         except (KeyboardInterrupt, DivergedError) as stopped:
             raise _with_state_kept(stopped, trainer, folder) from None
+        finally:
+            trainer.release()
     last = trainer.state()
     load_into(model, best)
     test = trainer.evaluate(trainer.split.test)

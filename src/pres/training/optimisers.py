@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pres.errors import OptionError
+
 
 class LAMB(torch.optim.Optimizer):
     """Adam whose step is, for each weight, as long as ``lr`` times the weight (You et al., 2020).
@@ -59,30 +61,53 @@ class FlatAdam(torch.optim.Adam):
     """Adam of weights that lie in one tensor, as do their gradients: one operation where there were many.
 
     The weights stay the parameters they were, and the state is that of `torch.optim.Adam` of the weights, but
-    a weight without a gradient counts as one whose gradient is zero.
+    a weight without a gradient counts as one whose gradient is zero: it may go on by momentum. Weights that
+    were moved, or made of another type, are put together again; `release` sets them apart.
 
     Args:
-        weights: What to move, all of one type and on one device; they are moved into one tensor.
+        weights: What to move, all of one type and on one device.
         lr: Learning rate.
     """
 
     def __init__(self, weights: Iterable[nn.Parameter], lr: float) -> None:
         self.weights = list(weights)
         self.whole = nn.Parameter(torch.cat([weight.detach().flatten() for weight in self.weights]))
+        self._own: list[Tensor] = []  # where each weight is to be, once there is something to learn,
+        self._gradients: list[Tensor] = []  # and its gradient
         super().__init__([self.whole], lr=lr, fused=True)
-        self._lay_out()
 
     def _lay_out(self) -> None:
         """Let every weight, and its gradient, be a part of the whole."""
+        if not alike(self.weights):
+            raise OptionError("the weights of the model are of several types or on several devices.")
+        gradients = [weight.grad for weight in self.weights]
         self.whole.grad = None
         self.whole.data = torch.cat([weight.detach().flatten() for weight in self.weights])
         self.whole.grad = torch.zeros_like(self.whole)
         self._own, self._gradients = self._parts(self.whole.detach()), self._parts(self.whole.grad)
-        for weight, own, gradient in zip(self.weights, self._own, self._gradients, strict=True):
+        for weight, own, gradient in zip(self.weights, self._own, gradients, strict=True):
             weight.grad = None
             weight.data, weight.grad = own, gradient
         moments = self.state[self.whole]
         moments |= {name: value.to(self.whole) for name, value in moments.items() if value.ndim}
+
+    def _put_together(self) -> None:
+        """Lay everything out again that is no longer where it was."""
+        pairs = zip(self.weights, self._own, strict=False)
+        if not self._own or any(weight.data_ptr() != own.data_ptr() for weight, own in pairs):
+            self._lay_out()
+        for weight, gradient in zip(self.weights, self._gradients, strict=True):
+            if weight.grad is not gradient:
+                if weight.grad is None:
+                    gradient.zero_()
+                else:
+                    gradient.copy_(weight.grad)
+                weight.grad = gradient
+
+    def release(self) -> None:
+        """Let every weight be a tensor of its own: else whoever keeps one of them keeps them all."""
+        for weight in self.weights:
+            weight.data, weight.grad = weight.data.clone(), None
 
     def _parts(self, whole: Tensor) -> list[Tensor]:
         """Return the part of each weight in a tensor like all of them."""
@@ -91,15 +116,21 @@ class FlatAdam(torch.optim.Adam):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Let all gradients be zero, and lie where backward is to add them up."""
-        if any(
-            weight.data_ptr() != own.data_ptr() for weight, own in zip(self.weights, self._own, strict=True)
-        ):
-            self._lay_out()  # the model was moved, or made of another type
+        self._put_together()
         assert self.whole.grad is not None
         self.whole.grad.zero_()
-        for weight, gradient in zip(self.weights, self._gradients, strict=True):
-            if weight.grad is not gradient:
-                weight.grad = gradient
+
+    def step(self, closure: Any = None) -> Any:
+        """Move all weights once."""
+        self._put_together()
+        return super().step(closure)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"weights": self.weights, "whole": self.whole}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._own, self._gradients = [], []
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state as that of the weights one by one."""
@@ -115,16 +146,29 @@ class FlatAdam(torch.optim.Adam):
         return whole
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over such a state."""
-        each, (group,) = state_dict["state"], state_dict["param_groups"]
-        moments = {
-            name: torch.cat([each[i][name].flatten() for i in range(len(self.weights))])
-            if value.ndim
-            else value
-            for name, value in each.get(0, {}).items()
-        }
+        """Take over a state of the weights one by one; those that it does not hold have never moved."""
+        (group,), each = state_dict["param_groups"], state_dict["state"]
+        if len(group["params"]) != len(self.weights):
+            raise OptionError(f"a state of {len(group['params'])} weights is none of {len(self.weights)}.")
+        moments: dict[str, Tensor] = {}
+        for name in next(iter(each.values()), {}):
+            given = [each[i][name] if i in each else None for i in range(len(self.weights))]
+            if name == "step":
+                moments[name] = max(step for step in given if step is not None).clone()
+            else:
+                moments[name] = torch.cat(
+                    [
+                        (torch.zeros_like(weight) if moment is None else moment).flatten()
+                        for moment, weight in zip(given, self.weights, strict=True)
+                    ]
+                )
         of_whole = {"state": {0: moments} if moments else {}, "param_groups": [{**group, "params": [0]}]}
         super().load_state_dict(of_whole)
+
+
+def alike(weights: Iterable[Tensor]) -> bool:
+    """Return whether all are of one type and on one device."""
+    return len({(weight.dtype, weight.device) for weight in weights}) <= 1
 
 
 def optimiser_of(model: nn.Module, name: str, lr: float) -> torch.optim.Optimizer:
@@ -132,6 +176,4 @@ def optimiser_of(model: nn.Module, name: str, lr: float) -> torch.optim.Optimize
     weights = [p for p in model.parameters() if p.requires_grad]
     if name == "lamb":
         return LAMB(weights, lr=lr)
-    if len({(weight.dtype, weight.device) for weight in weights}) > 1:
-        return torch.optim.Adam(weights, lr=lr, fused=True)
-    return FlatAdam(weights, lr)
+    return FlatAdam(weights, lr) if alike(weights) else torch.optim.Adam(weights, lr=lr, fused=True)

@@ -18,7 +18,7 @@ from pres.training.ahead import Ahead
 from pres.training.config import FitConfig
 from pres.training.evaluation import evaluate
 from pres.training.metrics import LinkMetrics
-from pres.training.optimisers import optimiser_of
+from pres.training.optimisers import FlatAdam, optimiser_of
 from pres.training.smoothing import new_filter
 from pres.training.state import EpochResult, Tensors, TrainingState, state_of
 from pres.training.step import Prepared, arithmetic, prepare, train_on_batch
@@ -61,7 +61,7 @@ class Trainer:
             model.correction = new_filter(model, config.smoothing, events)
         self.optimiser = optimiser_of(model, config.optimiser, config.lr)
         self.ahead = Ahead(self.prepare)
-        self.prepared_at_once = PREPARED_AT_ONCE  # events
+        self.prepared_at_once = PREPARED_AT_ONCE  # events; with 1 each batch is prepared by itself
         self._coming: dict[tuple[int, int], Prepared] = {}  # batches that were prepared with earlier ones
         self.sums: dict[str, float] = {}  # over the events of the epoch so far
         self.history: list[EpochResult] = []
@@ -152,11 +152,13 @@ class Trainer:
         return self._coming.pop(which).ready(self.model)
 
     def _prepare_from(self, epoch: int, number: int) -> dict[tuple[int, int], Prepared]:
-        """Return a batch and those that follow it, as long as they are equally long and few events."""
+        """Return a batch and those that follow it, as long as they are equally long and not too many."""
         config, bounds, stop = self.config, self.batches.bounds, number + 1
+        # With two hops and more each event has so many times the neighbours.
+        most = self.prepared_at_once // self.model.neighbours ** max(0, self.model.embedding.hops - 1)
         b = bounds[stop] - bounds[number]
         while stop < len(self.batches) and bounds[stop + 1] - bounds[stop] == b:
-            if bounds[stop + 1] - bounds[number] > self.prepared_at_once:
+            if bounds[stop + 1] - bounds[number] > most:
                 break
             stop += 1
         batches, seed = self.batches.events[bounds[number] : bounds[stop]], derived(config.seed, epoch)
@@ -188,6 +190,11 @@ class Trainer:
             return evaluate(
                 self.model, part, self.sampler, batch_size=size, seed=seed, sweeps=sweeps, refresh=refresh
             )
+
+    def release(self) -> None:
+        """Let the model's weights be tensors of their own, as they were before training."""
+        if isinstance(self.optimiser, FlatAdam):
+            self.optimiser.release()
 
     def state(self) -> TrainingState:
         """Return a copy of everything that training goes on from."""
@@ -223,7 +230,7 @@ class Trainer:
         saved["state"] = {}
         for name, value in state.optimiser.items():
             i, moment = name.split(".", 1)
-            saved["state"].setdefault(int(i), {})[moment] = value
+            saved["state"].setdefault(int(i), {})[moment] = value.clone()  # the optimiser writes there
         self.optimiser.load_state_dict(saved)
         _set_random_state(state.random, self.device)
         self.batch, self.sums = state.batch, dict(state.sums)
