@@ -5,8 +5,10 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import pres
+from pres.cli import app
 from tests.cli.process import PRES, run
 
 SMALL = ["-o", "memory_dim=16", "-o", "time_dim=8", "--batch-size", "100"]
@@ -54,6 +56,18 @@ def test_settings_come_from_a_file_and_flags_go_before_them(synthetic: Path, tmp
     again = run("train", "--config", tmp_path / "a" / "config.json", "--json")
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["test"] == found["test"]  # a run's own settings repeat it
+
+
+def test_who_interrupts_before_training_is_told_that_nothing_is_kept(
+    synthetic: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pres.training.fit", interrupted)
+    done = CliRunner().invoke(app, ["train", "--config", str(synthetic), "--out", str(tmp_path / "a")])
+    assert done.exit_code == 130
+    assert "had not begun" in done.output and "--resume" not in done.output
 
 
 def test_an_interrupted_command_says_how_to_go_on_and_does(synthetic: Path, tmp_path: Path) -> None:

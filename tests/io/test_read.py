@@ -123,8 +123,8 @@ def test_guessed_columns_are_said() -> None:
             {"user": [1, 2, 1], "item": [1, 1, 2], "ts": [1, 2, 3], "f0": [0, 0, 1], "note": list("abc")}
         )
     assert [str(warning.message) for warning in said] == [
-        "the dict: guessed src='user', dst='item', t='ts', x='f0', bipartite=True. Not used: 'note'. "
-        "Name them to decide yourself."
+        "the dict: guessed src='user', dst='item', t='ts', x='f0', bipartite=True. Not used: 'note'; "
+        "name features as x or categories (--x, --category). What you give is not guessed."
     ]
     assert said[0].filename == __file__
     assert events.num_src == 2 and events.num_nodes == 4

@@ -213,8 +213,7 @@ def train(
             **chosen.fit_options,
         )
     except KeyboardInterrupt as stopped:
-        go_on = "" if out is None else f" Go on with: pres train --resume {out}"
-        say((str(stopped) or "stopped.") + (go_on or " Nothing is kept without --out."))
+        say((str(stopped) or "stopped.") + _how_to_go_on(out))
         raise typer.Exit(130) from None
     if out is not None:
         say(f"saved: {out}")
@@ -222,6 +221,16 @@ def train(
         print_json(run.to_dict() | {"run": None if out is None else str(out)})
     else:
         stdout.print(plain(repr(run)), highlight=False, soft_wrap=True)
+
+
+def _how_to_go_on(out: Path | None) -> str:
+    from pres.training.folder import RunFolder
+
+    if out is None:
+        return " Nothing is kept without --out."
+    if not RunFolder(out).begun:
+        return " Training had not begun, and nothing is kept: give the same command again."
+    return f" Go on with: pres train --resume {out}"
 
 
 def _count_or_auto(text: str) -> int | str:

@@ -35,9 +35,10 @@ def say_what_was_guessed(table: Table, columns: Columns, bipartite: bool | None)
     said = f"{table.where}: guessed {', '.join(guesses)}."
     if columns.unused:
         shown = ", ".join(f"'{name}'" for name in columns.unused[:6])
-        said += f" Not used: {shown}{' …' if len(columns.unused) > 6 else ''}."
+        more = " …" if len(columns.unused) > 6 else ""
+        said += f" Not used: {shown}{more}; name features as x or categories (--x, --category)."
     if guesses:
-        warnings.warn(f"{said} Name them to decide yourself.", Notice, stacklevel=3)
+        warnings.warn(f"{said} What you give is not guessed.", Notice, stacklevel=3)
 
 
 def say_it_was_sorted(table: Table, columns: Columns, backwards: int, first: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from pres.models.in_order import MemoryInOrder
 
 Embedding = IdentityEmbedding | TimeProjection | TemporalAttention
+
+
+class Pairs(NamedTuple):
+    """Pairs that are no events."""
+
+    src: Tensor
+    dst: Tensor
 
 
 class Looking(nn.Module):
@@ -54,10 +61,7 @@ class Looking(nn.Module):
             refresh: Events of the temporal batch that see the same memory: with 1 each sees that just before
                 itself, with more that just before the first of so many.
         """
-        if inside is not None:
-            check_next(batch, inside.batch.offset, self._t, self.memory)
-            return self._look_inside(batch, negatives, seed, inside, refresh)
-        (view,) = self.look_ahead(batch, negatives, len(batch), seed, batch_start)
+        (view,) = self.look_ahead(batch, negatives, len(batch), seed, batch_start, inside, refresh)
         return self.with_prepared(view)
 
     def look_ahead(
@@ -67,22 +71,28 @@ class Looking(nn.Module):
         b: int,
         seed: int = 0,
         batch_start: int | None = None,
+        inside: MemoryInOrder | None = None,
+        refresh: int = 1,
     ) -> list[View]:
         """Return what predicting each of several batches of ``b`` events needs to see, found together.
 
         The embedding has prepared nothing: for that there is `with_prepared`, when a batch's turn comes.
 
         Args:
-            batches: The events, one batch after another.
+            batches: The events, one batch after another; or equal parts of one batch.
             negatives: Other destinations of all of them `[n, count]`.
-            b: Events of a batch.
+            b: Events of a batch or of a part.
             seed: Of ``"uniform"`` neighbours.
-            batch_start: Where the batch began, if there is but a part of one.
+            batch_start: Where the one batch began, if they are parts of one.
+            inside: As in `look`, if they are parts of one batch.
+            refresh: As in `look`.
         """
         start = batches.offset if batch_start is None else batch_start
-        check_next(batches, start, self._t, self.memory)
-        turns, t, cutoffs = turns_of(batches, b), batches.t, None
-        turn = torch.arange(turns, device=t.device).repeat_interleave(b)
+        check_next(batches, start if inside is None else inside.batch.offset, self._t, self.memory)
+        turn = torch.arange(turns_of(batches, b), device=batches.t.device).repeat_interleave(b)
+        if inside is not None:
+            return self._look_inside(batches, negatives, turn, seed, inside, refresh)
+        t, cutoffs = batches.t, None
         if self.per_node:
             t = t[turn * b]  # once per batch is at its beginning
         if self.embedding.hops and self.index is not None:
@@ -90,15 +100,22 @@ class Looking(nn.Module):
             if self.per_node:
                 cutoffs = cutoffs[turn * b]
             if self.per_node or self.visibility == "batch":
-                cutoffs = torch.minimum(cutoffs, start + turn * b)
+                starts = start + turn * b if batch_start is None else torch.full_like(turn, batch_start)
+                cutoffs = torch.minimum(cutoffs, starts)
         moment = turn if self.per_node else None
-        return self._views(batches.src, batches.dst, negatives, t, cutoffs, seed, moment, turns=turns)
+        return self._views(batches, negatives, t, cutoffs, seed, moment, turns=turns_of(batches, b))
 
     def _look_inside(
-        self, batch: EventStream, negatives: Tensor, seed: int, inside: MemoryInOrder, refresh: int
-    ) -> View:
+        self,
+        parts: EventStream,
+        negatives: Tensor,
+        turn: Tensor,
+        seed: int,
+        inside: MemoryInOrder,
+        refresh: int,
+    ) -> list[View]:
         whole = inside.batch
-        at = torch.arange(len(batch), device=batch.src.device) + (batch.offset - whole.offset)
+        at = torch.arange(len(parts), device=turn.device) + (parts.offset - whole.offset)
         places = at - at % refresh
         asked = places if self.per_node else at  # once per node is as things were at its place
         cutoffs = None
@@ -106,10 +123,11 @@ class Looking(nn.Module):
             cutoffs = self.index.cutoffs(whole, "fresh")[asked]
             if self.visibility == "batch":
                 cutoffs = torch.minimum(cutoffs, whole.offset + places)
-        within, moment = Inside(inside.halves, places), places if self.per_node else None
-        t = whole.t[asked]
-        (view,) = self._views(batch.src, batch.dst, negatives, t, cutoffs, seed, moment, within)
-        return self.with_prepared(view)
+        # Two parts may share a place, but not what they look at.
+        moment = turn * len(whole) + places if self.per_node else None
+        turns = int(turn[-1]) + 1 if len(turn) else 1
+        within = Inside(inside.halves, places)
+        return self._views(parts, negatives, whole.t[asked], cutoffs, seed, moment, within, turns)
 
     def look_at(
         self, src: Tensor, dst: Tensor, t: Tensor, position: int | None = None, seed: int = 0
@@ -131,13 +149,12 @@ class Looking(nn.Module):
             cutoffs = self.index.cutoff_at(t)
             if self.per_node or self.visibility == "batch":
                 cutoffs = cutoffs.clamp(max=position)
-        (view,) = self._views(src, dst, src.new_empty(len(src), 0), t, cutoffs, seed, moment)
+        (view,) = self._views(Pairs(src, dst), src.new_empty(len(src), 0), t, cutoffs, seed, moment)
         return self.with_prepared(view)
 
     def _views(
         self,
-        src: Tensor,
-        dst: Tensor,
+        pairs: EventStream | Pairs,
         negatives: Tensor,
         t: Tensor,
         cutoffs: Tensor | None,
@@ -155,8 +172,8 @@ class Looking(nn.Module):
         embedding = self.embedding
         looks_up = isinstance(embedding, TemporalAttention) and embedding.looks_up(not self.per_node)
         return views_of(
-            src,
-            dst,
+            pairs.src,
+            pairs.dst,
             negatives,
             t,
             cutoffs,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import mul
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -84,7 +85,8 @@ def views_of(
         turns: Of how many batches the pairs are.
         moment: A node that several pairs of one moment `[p]` ask for is one root, later batches having higher
             moments; None: every pair has roots of its own.
-        inside: The batch around the pairs, if they are to see memory inside it; they are of one batch.
+        inside: The batch around the pairs, if they are to see memory inside it: then it is the parts of one
+            batch that have a view each.
         rank_events: Whether the events of hops will be looked up in their order.
     """
     (pairs, count), b = negatives.shape, len(src) // turns
@@ -103,6 +105,7 @@ def views_of(
     known, received, root, hops = _among_distinct(nodes, hops, roots, pair, inside)
     parts = zip(
         known,
+        received,
         roots.split(root),
         roots.split(t),
         _hops_of_each(hops, roots, rank_events) if hops else [[] for _ in range(turns)],
@@ -119,16 +122,16 @@ def views_of(
             src=own_place[:b],
             to=own_place[b:].view(b, 1 + count),
             ranked=ranked,
-            received=received,
+            received=own_received,
             apart=moment is None,
         )
-        for own_nodes, own_roots, own_t, own_hops, own_place, ranked in parts
+        for own_nodes, own_received, own_roots, own_t, own_hops, own_place, ranked in parts
     ]
 
 
 def _among_distinct(
     nodes: Tensor, hops: Sequence[Hop], roots: Parts, pair: Tensor, inside: Inside | None
-) -> tuple[Sequence[Tensor], Tensor | None, Tensor, list[Hop]]:
+) -> tuple[Sequence[Tensor], Sequence[Tensor | None], Tensor, list[Hop]]:
     """Return each part's distinct nodes, their letters if ``inside``, and roots and hops as places there.
 
     ``nodes`` `[r]` are those of the roots, ``pair`` `[r]` says which pair each is of.
@@ -136,16 +139,16 @@ def _among_distinct(
     slots = list(accumulate((hop.node.shape[1] for hop in hops), mul))  # of a root, hop by hop
     of_hops = (hop.node.view(len(nodes), width) for hop, width in zip(hops, slots, strict=True))
     everyone = torch.cat([nodes.unsqueeze(1), *of_hops], dim=1)  # root by root, so that parts stay together
-    parts, received = roots.times(everyone.shape[1]), None
+    parts, received = roots.times(everyone.shape[1]), cast(Sequence[Tensor | None], [None] * len(roots))
     if inside is None:
         seen = rankings(everyone.flatten(), parts)
         known = seen.values.split(seen.all.values)
     else:
         places = inside.places[pair].unsqueeze(1).expand_as(everyone).flatten()
-        received = inside.halves.received(everyone.flatten(), places)
-        seen = rankings(inside.halves.state_keys(everyone.flatten(), received), parts)
-        _, distinct, received = inside.halves.of_state_keys(seen.all.values)
-        known = (distinct,)
+        letters = inside.halves.received(everyone.flatten(), places)
+        seen = rankings(inside.halves.state_keys(everyone.flatten(), letters), parts)
+        _, distinct, letters = inside.halves.of_state_keys(seen.all.values)
+        known, received = seen.values.split(distinct), seen.values.split(letters)
     root, *at = torch.split(seen.all.place.view_as(everyone), [1, *slots], dim=1)
     hops = [replace(hop, node=place.reshape(hop.node.shape)) for hop, place in zip(hops, at, strict=True)]
     return known, received, root.reshape(-1), hops

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -19,6 +20,13 @@ from pres.models.view import View
 from pres.nn.gather import rows
 from pres.sampling import TemporalBatches
 from pres.smoothing import EVENT, NEGATIVE, PRES, Filter, coherence_loss, movement
+
+PREPARED_AT_ONCE = 4_096  # events, if several batches or steps fit in
+
+
+def events_at_once(model: MDGNN, most: int = PREPARED_AT_ONCE) -> int:
+    """Return how many events are looked at together: fewer where hops make each see many times as much."""
+    return int(most // model.neighbours ** max(0, model.embedding.hops - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +51,19 @@ class Prepared:
         if self.view is not None:
             yield self.batch, self.view
             return
-        for step in TemporalBatches(self.batch, self.step_size):
-            own = self.negatives[step.offset - self.batch.offset :][: len(step)]
-            yield step, model.look(step, own, self.batch.offset, self.seed, inside, refresh)
+        start, whole = self.batch.offset, len(self.batch) // self.step_size * self.step_size
+        together = max(1, events_at_once(model) // self.step_size) * self.step_size
+        edges = [*range(0, whole, together), whole]  # the last step may be shorter than the others
+        for first, stop in pairwise([*edges, len(self.batch)]):
+            if first < stop:
+                parts, own, b = (
+                    self.batch[first:stop],
+                    self.negatives[first:stop],
+                    min(self.step_size, stop - first),
+                )
+                views = model.look_ahead(parts, own, b, self.seed, start, inside, refresh)
+                for step, view in zip(TemporalBatches(parts, b), views, strict=True):
+                    yield step, model.with_prepared(view)
 
 
 def prepare(

@@ -21,10 +21,16 @@ from pres.training.metrics import LinkMetrics
 from pres.training.optimisers import FlatAdam, optimiser_of
 from pres.training.smoothing import new_filter
 from pres.training.state import EpochResult, Tensors, TrainingState, state_of
-from pres.training.step import Prepared, arithmetic, prepare, train_on_batch
+from pres.training.step import (
+    PREPARED_AT_ONCE,
+    Prepared,
+    arithmetic,
+    events_at_once,
+    prepare,
+    train_on_batch,
+)
 
 USUAL_STEP = 200  # events per optimiser step that a learning rate is meant for
-PREPARED_AT_ONCE = 4_096  # events, if several batches fit in
 
 
 class Trainer:
@@ -154,8 +160,7 @@ class Trainer:
     def _prepare_from(self, epoch: int, number: int) -> dict[tuple[int, int], Prepared]:
         """Return a batch and those that follow it, as long as they are equally long and not too many."""
         config, bounds, stop = self.config, self.batches.bounds, number + 1
-        # With two hops and more each event has so many times the neighbours.
-        most = self.prepared_at_once // self.model.neighbours ** max(0, self.model.embedding.hops - 1)
+        most = events_at_once(self.model, self.prepared_at_once)
         b = bounds[stop] - bounds[number]
         while stop < len(self.batches) and bounds[stop + 1] - bounds[stop] == b:
             if bounds[stop + 1] - bounds[number] > most:
