@@ -89,9 +89,10 @@ class Looking(nn.Module):
         """
         start = batches.offset if batch_start is None else batch_start
         check_next(batches, start if inside is None else inside.batch.offset, self._t, self.memory)
-        turn = torch.arange(turns_of(batches, b), device=batches.t.device).repeat_interleave(b)
+        turns = turns_of(batches, b)
+        turn = torch.arange(turns, device=batches.t.device).repeat_interleave(b)
         if inside is not None:
-            return self._look_inside(batches, negatives, turn, seed, inside, refresh)
+            return self._look_inside(batches, negatives, turns, turn, seed, inside, refresh)
         t, cutoffs = batches.t, None
         if self.per_node:
             t = t[turn * b]  # once per batch is at its beginning
@@ -103,12 +104,13 @@ class Looking(nn.Module):
                 starts = start + turn * b if batch_start is None else torch.full_like(turn, batch_start)
                 cutoffs = torch.minimum(cutoffs, starts)
         moment = turn if self.per_node else None
-        return self._views(batches, negatives, t, cutoffs, seed, moment, turns=turns_of(batches, b))
+        return self._views(batches, negatives, t, cutoffs, seed, moment, turns=turns)
 
     def _look_inside(
         self,
         parts: EventStream,
         negatives: Tensor,
+        turns: int,
         turn: Tensor,
         seed: int,
         inside: MemoryInOrder,
@@ -125,7 +127,6 @@ class Looking(nn.Module):
                 cutoffs = torch.minimum(cutoffs, whole.offset + places)
         # Two parts may share a place, but not what they look at.
         moment = turn * len(whole) + places if self.per_node else None
-        turns = int(turn[-1]) + 1 if len(turn) else 1
         within = Inside(inside.halves, places)
         return self._views(parts, negatives, whole.t[asked], cutoffs, seed, moment, within, turns)
 
