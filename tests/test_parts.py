@@ -15,7 +15,6 @@ def test_parts_know_where_they_are() -> None:
     assert parts.starts.tolist() == [0, 2, 2]
     assert parts.number.tolist() == [0, 0, 2, 2, 2]
     assert [part.tolist() for part in parts.split(torch.arange(5))] == [[0, 1], [], [2, 3, 4]]
-    assert parts.times(2).lengths == [4, 0, 6]
     assert Parts.of_numbers(parts.number, 4).lengths == [2, 0, 3, 0]
 
 

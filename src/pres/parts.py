@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -43,10 +43,6 @@ class Parts:
         which = torch.arange(len(self), device=self.device)
         return which.repeat_interleave(lengths, output_size=sum(self.lengths))
 
-    def times(self, width: int) -> Parts:
-        """Return the parts of an axis with so many positions for each of this one's."""
-        return Parts([length * width for length in self.lengths], self.device)
-
     def split(self, values: Tensor) -> tuple[Tensor, ...]:
         """Return each part of values `[n, ...]`."""
         return torch.split(values, self.lengths) if len(self) > 1 else (values,)
@@ -74,14 +70,34 @@ def rankings(given: Tensor, parts: Parts) -> Rankings:
     if len(parts) == 1:
         found = ranking(given)
         return Rankings(found, parts, Parts([len(found.values)], parts.device))
-    stride = int(given.max()) + 1 if len(given) else 1
-    found = ranking(parts.number * stride + given)
-    number = torch.div(found.values, stride, rounding_mode="floor")
-    values = Parts.of_numbers(number, len(parts))
+    found, number, values = _ranked(given, parts.number, len(parts))
     of_each = Ranking(
-        values=found.values - number * stride,
-        place=found.place - values.starts[parts.number],
+        values=found.values,
+        place=found.place,
         order=found.order - parts.starts[parts.number],  # a part's positions are sorted among themselves
         starts=found.starts - parts.starts[number],
     )
     return Rankings(of_each, parts, values)
+
+
+def distinct_of_each(given: Tensor, number: Tensor | None, count: int) -> tuple[Tensor, Parts, Tensor]:
+    """Return the distinct values of each of ``count`` parts, one part's after another's, and their parts.
+
+    With them comes which of its part's values is at each position of ``given`` `[n]`, integers of which none
+    is negative. The part of each is its ``number`` `[n]`, in any order; None: there is one part.
+    """
+    if number is None:
+        found = ranking(given)
+        return found.values, Parts([len(found.values)], given.device), found.place
+    found, _, values = _ranked(given, number, count)
+    return found.values, values, found.place
+
+
+def _ranked(given: Tensor, number: Tensor, count: int) -> tuple[Ranking, Tensor, Parts]:
+    """Return the values and places of each part, with positions among all, and which part a value is of."""
+    stride = int(given.max()) + 1 if len(given) else 1
+    found = ranking(number * stride + given)
+    part = torch.div(found.values, stride, rounding_mode="floor")
+    values = Parts.of_numbers(part, count)
+    own_values, place = found.values - part * stride, found.place - values.starts[number]
+    return replace(found, values=own_values, place=place), part, values

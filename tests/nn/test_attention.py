@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from pres.nn.attention import Asked, attend, attend_plainly
+from pres.nn.attention import attend, attend_plainly
 from pres.nn.gather import Picked
+from pres.nn.slots import Asked, Slots
 
 CASES = list(product([False, True], [False, True], [1, 2]))
 
@@ -24,13 +25,14 @@ def make(
     q, k, dim = 9, 4, 6
     m = 5 if shared else q
     tables = [normal(7, 3), normal(20, 6)]
-    rows = [Picked(table, torch.randint(0, len(table), (q, k), generator=generator)) for table in tables]
     weights = [normal(m, dim), normal(dim, 9), normal(dim, 9), normal(dim)]
     mask = torch.rand(q, k, generator=generator) > 0.3
     mask[3] = False  # a query with nothing to read
+    slots = Slots.of(mask)
+    rows = [Picked(table, torch.randint(0, len(table), (len(slots),), generator=generator)) for table in tables]
     asker = torch.randint(0, m, (q,), generator=generator) if shared else None
     keep = (torch.rand(heads, q, k, generator=generator) > 0.2).to(dtype) / 0.8 if dropped else None
-    return [*weights, *tables], (rows, Asked(mask, asker), heads, keep)
+    return [*weights, *tables], (rows, Asked(slots, asker), heads, keep)
 
 
 def both(inputs: list[Tensor], rest: Any) -> tuple[Tensor, Tensor]:

@@ -14,8 +14,7 @@ def write(state: Memory, node: int, value: float, t: int) -> None:
 
 def test_at_first_there_is_no_mail_and_everything_is_of_the_start() -> None:
     state = memory(3)
-    mail = state.mail_of(torch.arange(5))
-    assert not mail.pending.any()
+    assert not state.mails_received.any() and not state.mail.any()
     assert state.last_update.tolist() == [10] * 5
     assert state.last_update.dtype == torch.int64  # times keep their type
 
@@ -24,13 +23,23 @@ def test_a_mailbox_keeps_the_newest_mails() -> None:
     state = memory(3)
     for t in range(11, 16):
         write(state, 2, float(t), t)
-    mail = state.mail_of(torch.tensor([2, 3]))
-    assert mail.pending.tolist() == [True, False]
-    assert sorted(mail.t[0].tolist()) == [13, 14, 15]
-    assert sorted(mail.content.copied()[0, :, 0].tolist()) == [13.0, 14.0, 15.0]
-    assert mail.newest_t[0] == 15
     write(state, 3, 7.0, 20)
-    assert state.mail_of(torch.tensor([3])).mask.tolist() == [[True, False, False]]
+    mail = state.mail_of(torch.tensor([2, 3]))
+    assert mail.slots.mask.tolist() == [[True, True, True], [True, False, False]]
+    assert sorted(mail.t[:3].tolist()) == [13, 14, 15] == sorted(mail.event[:3].tolist())
+    assert sorted(mail.content.copied()[:3, 0].tolist()) == [13.0, 14.0, 15.0]
+    assert mail.content.copied()[3, 0] == 7 and mail.t[3] == 20 == mail.event[3]
+    assert mail.newest_t.tolist() == [15, 20]
+
+
+def test_a_single_mail_takes_the_place_of_the_one_before() -> None:
+    state = memory()
+    for node, t in ((4, 11), (1, 12), (4, 13)):
+        write(state, node, float(t), t)
+    mail = state.mail_of(torch.tensor([1, 4]))
+    assert mail.slots.mask.tolist() == [[True], [True]] and mail.slots.query.tolist() == [0, 1]
+    assert mail.t.tolist() == mail.newest_t.tolist() == mail.event.tolist() == [12, 13]
+    assert mail.content.copied()[:, 0].tolist() == [12.0, 13.0]
 
 
 def test_reset_forgets_and_restore_brings_back() -> None:

@@ -54,10 +54,10 @@ def test_messages_hold_everything_or_a_summary_of_it() -> None:
     features, time = EdgeFeatures(stream), TimeEncoding(4)
     identity, summary = IdentityMessage(memory, features, time), MLPMessage(memory, features, time, dim=7)
     mail = memory.mail_of(torch.tensor([0, 1]))
-    parts = identity(mail, torch.zeros(2, 1))
-    assert torch.cat([part.copied() for part in parts], dim=2).shape == (2, 1, identity.dim) == (2, 1, 10)
-    (only,) = summary(mail, torch.zeros(2, 1))
-    assert only.copied().shape == (2, 1, 7)
+    parts = identity(mail, torch.zeros(2))
+    assert torch.cat([part.copied() for part in parts], dim=1).shape == (2, identity.dim) == (2, 10)
+    (only,) = summary(mail, torch.zeros(2))
+    assert only.copied().shape == (2, 7)
 
 
 def test_the_mean_of_a_batchs_mail_equals_a_loop() -> None:

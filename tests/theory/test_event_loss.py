@@ -8,6 +8,8 @@ from torch import Tensor
 
 from pres.events import EventStream
 from pres.models import MDGNN
+from pres.nn.embedding import Hop
+from pres.nn.slots import Slots
 from pres.theory.event_loss import EventLoss
 from tests.models.conftest import KINDS, make, random_events, stream_of
 
@@ -24,12 +26,12 @@ def slow_loss(
 
     def embedding(root: int, memory: Tensor) -> Tensor:
         node = int(view.nodes[view.roots[root]])
-        hops, first, last = [], root, root + 1
+        hops, queries = [], [root]
         for hop in view.hops:
-            own = slice(first, last)
-            places = view.nodes[hop.node[own]]
-            hops.append(type(hop)(places, hop.event[own], hop.age[own], hop.mask[own]))
-            first, last = first * hop.node.shape[1], last * hop.node.shape[1]
+            own = [i for query in queries for i in range(len(hop.node)) if hop.slots.query[i] == query]
+            slots = Slots.of(hop.slots.mask[queries])
+            hops.append(Hop(view.nodes[hop.node[own]], hop.event[own], hop.age[own], slots))
+            queries = own
         since = view.t[root] - model.memory.last_event[node]
         rows = torch.cat([known, memory.unsqueeze(0)])
         found: Tensor = model.embedding(rows, torch.tensor([len(known)]), since.unsqueeze(0), hops)[0]

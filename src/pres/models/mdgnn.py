@@ -24,7 +24,7 @@ from pres.models.view import View
 from pres.nn.codes import NodeCodes
 from pres.nn.decoders import LinkDecoder
 from pres.nn.gather import rows
-from pres.nn.memory import Memory
+from pres.nn.memory import Mail, Memory
 from pres.nn.messages import IdentityMessage
 from pres.nn.updaters import GRUUpdater, MailboxAttention, RNNUpdater
 from pres.sampling import TemporalIndex
@@ -117,27 +117,37 @@ class MDGNN(Looking):
 
     def measure(self, nodes: Tensor) -> States:
         """Return the memory of distinct nodes, their pending mail taken in: ``s' = mem(s, msg(mail))``."""
-        previous, previous_update = rows(self.memory.memory, nodes), self.memory.last_update[nodes]
-        mail = self.memory.mail_of(nodes)
-        pending, newest = mail.pending, mail.newest_t
-        # A single mail is timed by the gap it closes, the mails of a mailbox by their age.
-        single = self.memory.slots == 1
-        difference = mail.t - previous_update.unsqueeze(1) if single else newest.unsqueeze(1) - mail.t
-        messages = self.message(mail, difference.masked_fill(~mail.mask, 0))
-        has_mail = pending.unsqueeze(1)
-        measured = torch.where(has_mail, self.updater(previous, messages, mail.mask), previous)
+        state = self.memory
+        previous, previous_update = rows(state.memory, nodes), state.last_update[nodes]
+        pending = state.mails_received[nodes] > 0
+        measured, last_update, mailed = previous, previous_update, pending.nonzero().squeeze(1)
+        if len(mailed):
+            mail = state.mail_of(nodes[mailed])
+            updated = self.updated(rows(previous, mailed), previous_update[mailed], mail)
+            measured, last_update = updated.to(previous.dtype), mail.newest_t
+            if len(mailed) < len(nodes):
+                measured = previous.index_copy(0, mailed, measured)
+                last_update = previous_update.index_copy(0, mailed, last_update)
         return corrected(
             self.correction,
             nodes=nodes,
             previous=previous,
             measured=measured,
             previous_update=previous_update,
-            last_update=torch.where(pending, newest, previous_update),
+            last_update=last_update,
             pending=pending,
-            count=mail.count,
-            partner_count=mail.partner_count,
-            last_event=self.memory.last_event[nodes],
+            count=state.count[nodes],
+            partner_count=state.partner_count[nodes],
+            last_event=state.last_event[nodes],
         )
+
+    def updated(self, memory: Tensor, last_update: Tensor, mail: Mail) -> Tensor:
+        """Return memories `[w, d]`, which are of times ``last_update`` `[w]`, moved by their mail."""
+        # A single mail is timed by the gap it closes, the mails of a mailbox by their age.
+        single = self.memory.slots == 1
+        difference = mail.t - last_update if single else mail.newest_t[mail.slots.query] - mail.t
+        moved: Tensor = self.updater(memory, self.message(mail, difference), mail.slots)
+        return moved
 
     def states_of(
         self, view: View, inside: MemoryInOrder | None = None, depth: int = 1, stop: int = 0

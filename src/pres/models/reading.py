@@ -13,6 +13,7 @@ from pres.models.half_events import HalfEvents, Moments
 from pres.models.letters import Letters
 from pres.nn.gather import Picked, rows
 from pres.nn.memory import Mail
+from pres.nn.slots import Slots
 
 if TYPE_CHECKING:
     from pres.models.mdgnn import MDGNN
@@ -87,13 +88,9 @@ class Reading:
 
     def update(self, contents: Contents, last_update: Tensor, some: Tensor | None = None) -> Tensor:
         """Return the memory `[w, d]` of (some) moments, from that of all half-events."""
-        state = self.model.memory
-        every = (self.content, self.event, self.t, self.mask, self.newest_t, self.moments.node)
-        content, event, t, mask, newest_t, node = every if some is None else (part[some] for part in every)
-        previous, since = self.previous(contents.memory, last_update, some)
-        difference = t - since.unsqueeze(1) if state.slots == 1 else newest_t.unsqueeze(1) - t
-        picked = Picked(contents.table, content)
-        mail = Mail(picked, event, t, mask, state.count[node], state.partner_count[node])
-        messages = self.model.message(mail, difference.masked_fill(~mask, 0))
-        updated: Tensor = self.model.updater(previous, messages, mask)
-        return updated
+        every = self.content, self.event, self.t, self.mask, self.newest_t
+        content, event, t, mask, newest_t = every if some is None else (part[some] for part in every)
+        slots = Slots.one_each(len(mask), mask.device) if self.model.memory.slots == 1 else Slots.of(mask)
+        content, event, t = (slots.pack(part) for part in (content, event, t))
+        mail = Mail(Picked(contents.table, content), event, t, newest_t, slots)
+        return self.model.updated(*self.previous(contents.memory, last_update, some), mail)

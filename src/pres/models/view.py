@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
-from operator import mul
 from typing import cast
 
 import torch
@@ -13,7 +11,8 @@ from torch import Tensor
 
 from pres.models.half_events import HalfEvents
 from pres.nn.embedding import Beforehand, Hop
-from pres.parts import Parts, rankings
+from pres.nn.slots import Slots
+from pres.parts import Parts, distinct_of_each, rankings
 from pres.ranking import Ranking, ranking
 from pres.sampling import Neighbours
 
@@ -136,22 +135,24 @@ def _among_distinct(
 
     ``nodes`` `[r]` are those of the roots, ``pair`` `[r]` says which pair each is of.
     """
-    slots = list(accumulate((hop.node.shape[1] for hop in hops), mul))  # of a root, hop by hop
-    of_hops = (hop.node.view(len(nodes), width) for hop, width in zip(hops, slots, strict=True))
-    everyone = torch.cat([nodes.unsqueeze(1), *of_hops], dim=1)  # root by root, so that parts stay together
-    parts, received = roots.times(everyone.shape[1]), cast(Sequence[Tensor | None], [None] * len(roots))
+    everyone, root_of = nodes, [torch.arange(len(nodes), device=nodes.device)]
+    for hop in hops:
+        root_of.append(root_of[-1][hop.slots.query])
+    if hops:
+        everyone = torch.cat([nodes, *(hop.node for hop in hops)])
+    whose, received = torch.cat(root_of), cast(Sequence[Tensor | None], [None] * len(roots))
+    number = roots.number[whose] if len(roots) > 1 else None
     if inside is None:
-        seen = rankings(everyone.flatten(), parts)
-        known = seen.values.split(seen.all.values)
+        distinct, parts, place = distinct_of_each(everyone, number, len(roots))
     else:
-        places = inside.places[pair].unsqueeze(1).expand_as(everyone).flatten()
-        letters = inside.halves.received(everyone.flatten(), places)
-        seen = rankings(inside.halves.state_keys(everyone.flatten(), letters), parts)
-        _, distinct, letters = inside.halves.of_state_keys(seen.all.values)
-        known, received = seen.values.split(distinct), seen.values.split(letters)
-    root, *at = torch.split(seen.all.place.view_as(everyone), [1, *slots], dim=1)
-    hops = [replace(hop, node=place.reshape(hop.node.shape)) for hop, place in zip(hops, at, strict=True)]
-    return known, received, root.reshape(-1), hops
+        letters = inside.halves.received(everyone, inside.places[pair[whose]])
+        keys = inside.halves.state_keys(everyone, letters)
+        found, parts, place = distinct_of_each(keys, number, len(roots))
+        _, distinct, letters = inside.halves.of_state_keys(found)
+        received = parts.split(letters)
+    root, *at = torch.split(place, [len(positions) for positions in root_of])
+    hops = [replace(hop, node=of_hop) for hop, of_hop in zip(hops, at, strict=True)]
+    return parts.split(distinct), received, root, hops
 
 
 def _once_each(
@@ -171,15 +172,15 @@ def _once_each(
 def _hops_of_each(hops: Sequence[Hop], roots: Parts, rank_events: bool) -> list[list[Hop]]:
     """Return the hops of each part of the roots; where gradients will need the order of nodes, with that."""
     found: list[list[Hop]] = []
-    parts = roots
+    queries = roots
     for hop in hops:
-        slots = parts.times(hop.node.shape[1])
-        nothing = [None] * len(parts)
-        by_node = rankings(hop.node.flatten(), slots).each() if torch.is_grad_enabled() else nothing
-        by_event = rankings(hop.event.flatten(), slots).each() if rank_events else nothing
-        fields = (parts.split(field) for field in (hop.node, hop.event, hop.age, hop.mask))
-        found.append([Hop(*those) for those in zip(*fields, by_node, by_event, strict=True)])
-        parts = slots
+        held, slots = hop.slots.each(queries)
+        nothing = [None] * len(queries)
+        by_node = rankings(hop.node, held).each() if torch.is_grad_enabled() else nothing
+        by_event = rankings(hop.event, held).each() if rank_events else nothing
+        fields = (held.split(field) for field in (hop.node, hop.event, hop.age))
+        found.append([Hop(*those) for those in zip(*fields, slots, by_node, by_event, strict=True)])
+        queries = held
     return [list(those) for those in zip(*found, strict=True)]
 
 
@@ -192,9 +193,14 @@ def once_each(things: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
 
 def _as_hops(found: Sequence[Neighbours], t: Tensor) -> list[Hop]:
     """Return neighbours with their age at the time of whoever asked for them."""
-    hops = []
+    hops: list[Hop] = []
+    asking = torch.arange(len(t), device=t.device)  # the rows of queries; those of empty slots are left out
     for neighbours in found:
-        age = (t.unsqueeze(1) - neighbours.t).masked_fill_(~neighbours.mask, 0)
-        hops.append(Hop(neighbours.nodes, neighbours.events, age, neighbours.mask))
-        t = neighbours.t.flatten()
+        fields = neighbours.nodes, neighbours.events, neighbours.t, neighbours.mask
+        nodes, events, then, mask = (field[asking] for field in fields) if hops else fields
+        slots = Slots.of(mask)
+        then = slots.pack(then)
+        hops.append(Hop(slots.pack(nodes), slots.pack(events), t[slots.query] - then, slots))
+        k = mask.shape[1]
+        t, asking = then, asking[slots.query] * k + slots.filled % k
     return hops

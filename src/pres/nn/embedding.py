@@ -12,21 +12,22 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from pres.errors import OptionError
-from pres.nn.attention import Asked, LinearAttention
+from pres.nn.attention import LinearAttention
 from pres.nn.features import EdgeFeatures
 from pres.nn.gather import Picked, rows
+from pres.nn.slots import Asked, Slots
 from pres.nn.time_encoding import TimeEncoding
 from pres.ranking import Ranking, ranking
 
 
 @dataclass(frozen=True, eq=False)
 class Hop:
-    """The neighbours of some queries, each ``[q, k]``; ``node`` counts within the distinct nodes at hand."""
+    """The neighbours of some queries; ``node`` counts within the distinct nodes at hand."""
 
-    node: Tensor
-    event: Tensor
-    age: Tensor  # the query's time minus the event's
-    mask: Tensor
+    node: Tensor  # [s]
+    event: Tensor  # [s]
+    age: Tensor  # [s] the query's time minus the event's
+    slots: Slots  # which of them are whose
     nodes_ranked: Ranking | None = None  # where that is known already
     events_ranked: Ranking | None = None
 
@@ -143,7 +144,7 @@ class TemporalAttention(nn.Module):
         with torch.no_grad():
             if self.looks_up(shared):
                 return Beforehand(roots, [self._of_events(hop, dtype) for hop in hops])
-            return Beforehand(roots, [[Picked.all_of(self._of_slots(hop, dtype))] for hop in hops])
+            return Beforehand(roots, [[Picked(self._of_slots(hop, dtype))] for hop in hops])
 
     def forward(
         self,
@@ -155,7 +156,7 @@ class TemporalAttention(nn.Module):
     ) -> Tensor:
         """Return embeddings `[r, dim]` of memories `[u, dim]` at roots `[r]` and their neighbours.
 
-        ``hops[0]`` holds the neighbours of the roots, ``hops[1]`` those of each slot of ``hops[0]``, …
+        ``hops[0]`` holds the neighbours of the roots, ``hops[1]`` those of each filled slot of ``hops[0]``, …
         """
         besides = None if known_before is None else known_before.besides
         if besides is None:
@@ -167,37 +168,33 @@ class TemporalAttention(nn.Module):
         else:
             of_roots = _Known(rows(memory, distinct.values), distinct.place, distinct.of_places())
         learning = torch.is_grad_enabled()
-        of_slots = [_Known(memory, hop.node.flatten(), hop.by_node if learning else None) for hop in hops]
+        of_slots = [_Known(memory, hop.node, hop.by_node if learning else None) for hop in hops]
         known = [of_roots, *of_slots]
         for layer in self.layers:
             found = []
             for i, hop in enumerate(hops[: len(known) - 1]):
                 own, read = known[i], known[i + 1]
-                if read.place is None:
-                    neighbours = Picked.all_of(read.table.view(*hop.node.shape, -1))
-                else:
-                    neighbours = Picked(read.table, hop.node, read.ranked)
-                asked = Asked(hop.mask, own.place, own.ranked)
+                neighbours = Picked(read.table, read.place, read.ranked)
+                asked = Asked(hop.slots, own.place, own.ranked)
                 found.append(_Known(layer(own.table, now, [neighbours, *besides[i]], asked)))
             known = found
         return known[0].table
 
     def _of_events(self, hop: Hop, dtype: torch.dtype) -> list[Picked]:
-        """Return what neighbours `[q, k]` are known by beside their memory: the event's features and age."""
-        age = Picked.all_of(self.time(hop.age))
+        """Return what neighbours `[s]` are known by beside their memory: the event's features and age."""
+        age = Picked(self.time(hop.age))
         if not self.features.dim:
             return [age]
-        return [Picked(self.features(hop.by_event.values, dtype), hop.by_event.place.view_as(hop.event)), age]
+        return [Picked(self.features(hop.by_event.values, dtype), hop.by_event.place), age]
 
     def _of_slots(self, hop: Hop, dtype: torch.dtype) -> Tensor:
-        """Return the same side by side `[q, k, d]`, each slot's written where it is to be."""
-        found = torch.empty(
-            hop.event.numel(), self.features.dim + self.time.dim, dtype=dtype, device=hop.event.device
-        )
+        """Return the same side by side `[s, d]`, each slot's written where it is to be."""
+        width = self.features.dim + self.time.dim
+        found = torch.empty(len(hop.event), width, dtype=dtype, device=hop.event.device)
         features, age = torch.split(found, [self.features.dim, self.time.dim], dim=1)
-        self.features.write(hop.event.flatten(), features)
-        self.time.write(hop.age.flatten(), age)
-        return found.view(*hop.event.shape, found.shape[1])
+        self.features.write(hop.event, features)
+        self.time.write(hop.age, age)
+        return found
 
 
 class _AttentionLayer(LinearAttention):

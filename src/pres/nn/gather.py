@@ -22,17 +22,16 @@ def rows(values: Tensor, places: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Picked:
-    """Rows of a table, some of them several times, not copied before they are needed."""
+    """Rows of a table that slots read, some of them several times, not copied before they are needed."""
 
     table: Tensor  # [n, d]
-    place: Tensor  # [q, k]
+    given: Tensor | None = None  # [s] the row that each slot reads; None: each its own, in order
     ranked: Ranking | None = None  # of the places, where it is known already
 
-    @classmethod
-    def all_of(cls, values: Tensor) -> Picked:
-        """Return values `[q, k, d]`, each a row of its own."""
-        place = torch.arange(values.shape[0] * values.shape[1], device=values.device)
-        return cls(values.reshape(len(place), values.shape[2]), place.view(values.shape[:2]))
+    @cached_property
+    def place(self) -> Tensor:
+        """The row `[s]` that each slot reads."""
+        return torch.arange(len(self.table), device=self.table.device) if self.given is None else self.given
 
     @cached_property
     def by_place(self) -> Ranking:
@@ -40,8 +39,8 @@ class Picked:
         return ranking(self.place) if self.ranked is None else self.ranked
 
     def copied(self) -> Tensor:
-        """Return the rows `[q, k, d]`."""
-        return rows(self.table, self.place)
+        """Return the rows `[s, d]`."""
+        return self.table if self.given is None else rows(self.table, self.given)
 
     def spread(self, values: Tensor) -> Tensor:
         """Return a table `[n, d]` of values at the distinct rows that are read, and of zeros elsewhere."""

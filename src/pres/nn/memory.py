@@ -11,31 +11,21 @@ from torch import Tensor, nn
 
 from pres.errors import OptionError
 from pres.nn.gather import Picked
+from pres.nn.slots import Slots
 
 
 @dataclass(frozen=True, eq=False)
 class Mail:
-    """The mail of some nodes: what their last events need to become messages.
+    """The mail of nodes that have some: what their last events need to become messages.
 
     ``content`` is ``[own memory, partner's, own code, partner's, numeric features]`` just before the event.
     """
 
-    content: Picked  # [u, slots, mail_dim]
-    event: Tensor  # [u, slots] int64
-    t: Tensor  # [u, slots]
-    mask: Tensor  # [u, slots] bool; False: no mail
-    count: Tensor  # [u] int64: the node's own events in the batch that last wrote to it, c
-    partner_count: Tensor  # [u] int64: those of the partner in its newest mail, in that batch
-
-    @property
-    def newest_t(self) -> Tensor:
-        """The time `[u]` of the newest mail; meaningless for a node without any."""
-        return torch.where(self.mask, self.t, self.t.new_tensor(_lowest(self.t.dtype))).amax(dim=1)
-
-    @property
-    def pending(self) -> Tensor:
-        """Whether each node `[u]` has mail at all."""
-        return self.mask.any(dim=1)
+    content: Picked  # [s, mail_dim]
+    event: Tensor  # [s] int64
+    t: Tensor  # [s]
+    newest_t: Tensor  # [w] the time of each node's newest mail
+    slots: Slots  # of the nodes' mailboxes
 
 
 class Memory(nn.Module):
@@ -111,16 +101,17 @@ class Memory(nn.Module):
             buffer.copy_(snapshot[name])
 
     def mail_of(self, nodes: Tensor) -> Mail:
-        """Return the mail of distinct nodes `[u]`."""
-        slot = torch.arange(self.slots, device=nodes.device)
-        return Mail(
-            content=Picked(self.mail.view(-1, self.mail_dim), (nodes * self.slots).unsqueeze(1) + slot),
-            event=self.mail_event[nodes],
-            t=self.mail_t[nodes],
-            mask=slot < self.mails_received[nodes].unsqueeze(1),
-            count=self.count[nodes],
-            partner_count=self.partner_count[nodes],
-        )
+        """Return the mail of distinct nodes `[w]`, all of which have some."""
+        if self.slots == 1:
+            place, slots = nodes, Slots.one_each(len(nodes), nodes.device)
+            newest_t = t = self.mail_t[nodes, 0]
+        else:
+            received, slot = self.mails_received[nodes], torch.arange(self.slots, device=nodes.device)
+            slots = Slots.of(slot < received.unsqueeze(1))
+            place = slots.pack((nodes * self.slots).unsqueeze(1) + slot)
+            newest_t, t = self.mail_t[nodes, (received - 1) % self.slots], self.mail_t.view(-1)[place]
+        content = Picked(self.mail.view(-1, self.mail_dim), place)
+        return Mail(content, self.mail_event.view(-1)[place], t, newest_t, slots)
 
     @torch.no_grad()
     def commit(self, nodes: Tensor, memory: Tensor, last_update: Tensor) -> None:
@@ -155,7 +146,3 @@ class Memory(nn.Module):
         """
         self.count[nodes], self.partner_count[nodes] = count, partner_count
         self.last_event[nodes] = torch.where(count > 0, t, self.last_event[nodes])
-
-
-def _lowest(dtype: torch.dtype) -> float | int:
-    return torch.finfo(dtype).min if dtype.is_floating_point else torch.iinfo(dtype).min

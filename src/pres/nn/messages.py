@@ -26,11 +26,11 @@ class IdentityMessage(nn.Module):
         self.dim = memory.mail_dim + features.embedded_dim + time.dim
 
     def forward(self, mail: Mail, difference: Tensor) -> list[Picked]:
-        """Return messages `[u, slots, dim]` of mail whose time differences are `[u, slots]`, part by part."""
-        parts = [mail.content, Picked.all_of(self.time(difference))]
+        """Return messages `[s, dim]` of mail whose time differences are `[s]`, part by part."""
+        parts = [mail.content, Picked(self.time(difference))]
         if self.features.embedded_dim:
             embedded = self.features.embedded(mail.event, mail.content.table.dtype)
-            parts.insert(1, Picked.all_of(embedded))
+            parts.insert(1, Picked(embedded))
         return parts
 
 
@@ -43,6 +43,6 @@ class MLPMessage(IdentityMessage):
         self.dim = dim
 
     def forward(self, mail: Mail, difference: Tensor) -> list[Picked]:
-        """Return messages `[u, slots, dim]`."""
+        """Return messages `[s, dim]`."""
         everything = torch.cat([part.copied() for part in super().forward(mail, difference)], dim=-1)
-        return [Picked.all_of(self.mlp(everything))]
+        return [Picked(self.mlp(everything))]

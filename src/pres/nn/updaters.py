@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from pres.errors import OptionError
-from pres.nn.attention import Asked, LinearAttention
+from pres.nn.attention import LinearAttention
 from pres.nn.cells import gru
 from pres.nn.gather import Picked
+from pres.nn.slots import Asked, Slots
 
 
 class GRUUpdater(nn.Module):
@@ -26,8 +27,8 @@ class GRUUpdater(nn.Module):
         super().__init__()
         self.cell, self.repeated = nn.GRUCell(message_dim, memory_dim), repeated
 
-    def forward(self, memory: Tensor, messages: Sequence[Picked], mask: Tensor) -> Tensor:
-        """Return new memories `[u, d]` from old ones and messages `[u, 1, m]`."""
+    def forward(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
+        """Return new memories `[w, d]` from old ones and messages `[w, m]`, one to each."""
         return gru(self.cell, _side_by_side(messages), memory, self.repeated)
 
 
@@ -48,15 +49,15 @@ class RNNUpdater(nn.Module):
         self.linear = nn.Linear(message_dim + (0 if repeated else memory_dim), memory_dim)
         self.norm = nn.LayerNorm(memory_dim)
 
-    def forward(self, memory: Tensor, messages: Sequence[Picked], mask: Tensor) -> Tensor:
-        """Return new memories `[u, d]` from old ones and messages `[u, 1, m]`."""
+    def forward(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
+        """Return new memories `[w, d]` from old ones and messages `[w, m]`, one to each."""
         given = _side_by_side(messages) if self.repeated else _side_by_side(messages, memory)
         return torch.tanh(self.norm(self.linear(given)))
 
 
 def _side_by_side(messages: Sequence[Picked], *further: Tensor) -> Tensor:
-    """Return messages `[u, m]` of one slot, part by part, and what is to stand beside them `[u, …]`."""
-    return torch.cat([*(part.copied().squeeze(1) for part in messages), *further], dim=1)
+    """Return messages `[w, m]` of one slot each, part by part, and what is to stand beside them `[w, …]`."""
+    return torch.cat([*(part.copied() for part in messages), *further], dim=1)
 
 
 class MailboxAttention(LinearAttention):
@@ -75,6 +76,6 @@ class MailboxAttention(LinearAttention):
         super().__init__(memory_dim, message_dim, memory_dim, heads, dropout)
         self.cell = nn.GRUCell(memory_dim, memory_dim)
 
-    def forward(self, memory: Tensor, messages: Sequence[Picked], mask: Tensor) -> Tensor:
-        """Return new memories `[u, d]` from old ones, messages `[u, slots, m]` and which of them exist."""
-        return gru(self.cell, self.read(self.query(memory), messages, Asked(mask)), memory)
+    def forward(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
+        """Return new memories `[w, d]` from old ones, and messages `[s, m]` in the slots of mailboxes."""
+        return gru(self.cell, self.read(self.query(memory), messages, Asked(slots)), memory)

@@ -13,6 +13,7 @@ from pres.events import EventStream
 from pres.models import MDGNN, States
 from pres.models.view import View
 from pres.nn.embedding import Hop
+from pres.nn.slots import Slots
 
 
 class EventLoss:
@@ -54,7 +55,7 @@ class EventLoss:
             nodes=values["nodes"],
             roots=torch.cat([own, torch.where(loop, own, own + p), view.roots[negatives]]),
             t=view.t[root],
-            hops=_of_roots(view.hops, root, len(view.roots)),
+            hops=_of_roots(view.hops, root),
             src=row,
             to=torch.stack([p + row, 2 * p + place], dim=1),
         )
@@ -62,11 +63,12 @@ class EventLoss:
         return softplus(-positive) + softplus(negative[:, 0])
 
 
-def _of_roots(hops: Sequence[Hop], chosen: Tensor, roots: int) -> list[Hop]:
-    """Return the hops of some of the roots: each root has its own rows in every hop, next to each other."""
-
-    def rows(values: Tensor) -> Tensor:
-        per_root = values.view(roots, -1, values.shape[1])
-        return per_root[chosen].flatten(0, 1)
-
-    return [Hop(rows(hop.node), rows(hop.event), rows(hop.age), rows(hop.mask)) for hop in hops]
+def _of_roots(hops: Sequence[Hop], chosen: Tensor) -> list[Hop]:
+    """Return the hops of some of the roots."""
+    found = []
+    for hop in hops:
+        held, _ = hop.slots.held_by(chosen)
+        slots = Slots.of(hop.slots.mask[chosen])
+        found.append(Hop(hop.node[held], hop.event[held], hop.age[held], slots))
+        chosen = held
+    return found
