@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pres.parts import Parts, rankings
+from pres.parts import Parts, distinct_of_each, rankings
 from pres.ranking import ranking
 
 CPU = torch.device("cpu")
@@ -27,3 +27,16 @@ def test_rankings_are_those_of_each_part(given_parts: list[list[int]]) -> None:
         alone = ranking(own)
         for field in ("values", "place", "order", "starts"):
             assert torch.equal(getattr(each, field), getattr(alone, field)), field
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), max_size=30))
+def test_distinct_values_of_each_part_whatever_the_order(pairs: list[tuple[int, int]]) -> None:
+    number, values = (torch.tensor([pair[i] for pair in pairs], dtype=torch.int64) for i in (0, 1))
+    found, parts, place = distinct_of_each(values, number, 4)
+    expected = [sorted({value for part, value in pairs if part == i}) for i in range(4)]
+    assert [own.tolist() for own in parts.split(found)] == expected
+    read = [expected[part][at] for (part, _), at in zip(pairs, place.tolist(), strict=True)]
+    assert read == values.tolist()
+    alone, whole, at = distinct_of_each(values, None, 1)
+    assert torch.equal(alone, torch.unique(values)) and whole.lengths == [len(alone)]
+    assert torch.equal(alone[at], values)

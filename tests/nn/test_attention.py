@@ -29,7 +29,8 @@ def make(
     mask = torch.rand(q, k, generator=generator) > 0.3
     mask[3] = False  # a query with nothing to read
     slots = Slots.of(mask)
-    rows = [Picked(table, torch.randint(0, len(table), (len(slots),), generator=generator)) for table in tables]
+    places = [torch.randint(0, len(table), (len(slots),), generator=generator) for table in tables]
+    rows = [Picked(table, place) for table, place in zip(tables, places, strict=True)]
     asker = torch.randint(0, m, (q,), generator=generator) if shared else None
     keep = (torch.rand(heads, q, k, generator=generator) > 0.2).to(dtype) / 0.8 if dropped else None
     return [*weights, *tables], (rows, Asked(slots, asker), heads, keep)

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from pres.nn.dropout import Dropout
 from pres.nn.gather import Picked
-from pres.nn.slots import Asked
+from pres.nn.slots import Asked, Slots
+from pres.nn.twice import differentiable_gradients
 
 
 class LinearAttention(nn.Module):
@@ -40,7 +41,7 @@ class LinearAttention(nn.Module):
         self.dropout = Dropout(dropout)
 
     def read(self, query: Tensor, rows: Sequence[Picked], asked: Asked) -> Tensor:
-        """Return `[q, dim]` from the askers' queries `[m, dim]`, which ``query`` made, and rows per filled slot."""
+        """Return `[q, dim]` from the askers' queries `[m, dim]`, which ``query`` made, and slots' rows."""
         dtype = self.key.weight.dtype  # whatever autocast made of what was given
         query = query.to(dtype)
         rows = [replace(part, table=part.table.to(dtype)) for part in rows]
@@ -97,14 +98,17 @@ def attend_plainly(
     copies = slots.pad(torch.cat([part.table[part.place] for part in rows], dim=1).T).permute(1, 2, 0)
     keys, values = ((copies @ weight.T).view(q, k, heads, size) for weight in (key, value))
     queries = asked.of_each(query).view(q, heads, size)
-    weight = _softmax(torch.einsum("qhs,qkhs->hqk", queries, keys) * size**-0.5, slots.mask)
+    weight = _softmax(torch.einsum("qhs,qkhs->hqk", queries, keys) * size**-0.5, slots)
     weight = weight if keep is None else weight * keep
     return torch.einsum("hqk,qkhs->qhs", weight, values + bias.view(heads, size)).reshape(q, -1)
 
 
-def _softmax(score: Tensor, mask: Tensor) -> Tensor:
-    weight = score.masked_fill(~mask, torch.finfo(score.dtype).min).softmax(-1)
-    return weight.masked_fill(~mask, 0)
+def _softmax(score: Tensor, slots: Slots) -> Tensor:
+    """Return the softmax `[heads, q, k]` of scores over each query's filled slots, and 0 elsewhere."""
+    if slots.full:
+        return score.softmax(-1)
+    empty = ~slots.mask
+    return score.masked_fill(empty, torch.finfo(score.dtype).min).softmax(-1).masked_fill(empty, 0)
 
 
 class _Attend(torch.autograd.Function):
@@ -128,14 +132,15 @@ class _Attend(torch.autograd.Function):
         size, widths = dim // heads, [table.shape[1] for table in tables]
         of_head = (query * size**-0.5).view(m, heads, size).transpose(0, 1)
         # A query in the rows' space, for all tables side by side.
-        turned = torch.bmm(of_head, key.view(heads, size, -1)).view(heads * m, sum(widths))
-        turned = torch.split(turned, widths, dim=1)
-        asker, starts = _per_head(asked.of_slots, heads, m), _per_head(slots.starts, heads, s)
+        turned_all = torch.bmm(of_head, key.view(heads, size, -1)).view(heads * m, sum(widths))
+        turned = torch.split(turned_all, widths, dim=1)
+        asking, starts = _per_head(slots.query, heads, q), _per_head(slots.starts, heads, s)
+        asker = asking if asked.asker is None else _per_head(asked.of_slots, heads, m)
         places = [part.place.repeat(heads) for part in rows]
         score = _dots(turned[0], tables[0], asker, places[0])
         for vectors, table, place in zip(turned[1:], tables[1:], places[1:], strict=True):
             score += _dots(vectors, table, asker, place)
-        weight = _softmax(slots.pad(score.view(heads, s)), slots.mask)
+        weight = _softmax(slots.pad(score.view(heads, s)), slots)
         kept = weight if keep is None else weight * keep
         packed = slots.pack(kept)
         read = _side_by_side(
@@ -148,7 +153,7 @@ class _Attend(torch.autograd.Function):
         )
         ctx.save_for_backward(query, key, value, bias, weight, total, read, *tables)
         ctx.rows, ctx.asked, ctx.keep, ctx.turned = rows, asked, keep, turned
-        ctx.places, ctx.starts, ctx.kept = places, starts, packed
+        ctx.places, ctx.asking, ctx.starts, ctx.kept = places, asking, starts, packed
         return found.transpose(0, 1).reshape(q, dim)
 
     @staticmethod
@@ -162,9 +167,13 @@ class _Attend(torch.autograd.Function):
         query, key, value, bias, weight, total, read, *tables = ctx.saved_tensors
         needed = ctx.needs_input_grad[4:]
         if torch.is_grad_enabled():  # the gradient itself is to be differentiated
-            given = (query, key, value, bias, *tables)
-            found = _plain_gradients(given, rows, asked, keep, len(weight), of_found, needed)
-            return None, None, None, None, *found
+
+            def plain(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, *tables: Tensor) -> Tensor:
+                picked = [Picked(table, part.place) for table, part in zip(tables, rows, strict=True)]
+                return attend_plainly(query, key, value, bias, picked, asked, len(weight), keep)
+
+            given = query, key, value, bias, *tables
+            return None, None, None, None, *differentiable_gradients(plain, given, needed, of_found)
         slots, (heads, q, _), (m, dim) = asked.slots, weight.shape, query.shape
         size, widths = dim // heads, [table.shape[1] for table in tables]
         of_heads = of_found.view(q, heads, size).transpose(0, 1).contiguous()  # [heads, q, size]
@@ -172,7 +181,7 @@ class _Attend(torch.autograd.Function):
         of_bias = (of_heads * total).sum(1).flatten()
         of_value = torch.bmm(of_heads.transpose(1, 2), read).view_as(value)
         of_read = torch.bmm(of_heads, value.view(heads, size, -1)).view(heads * q, sum(widths))
-        of_reads, asking = torch.split(of_read, widths, dim=1), _per_head(slots.query, heads, q)
+        of_reads, asking = torch.split(of_read, widths, dim=1), ctx.asking
         of_weight = _dots(of_reads[0], tables[0], asking, ctx.places[0])
         for vectors, table, place in zip(of_reads[1:], tables[1:], ctx.places[1:], strict=True):
             of_weight += _dots(vectors, table, asking, place)
@@ -230,24 +239,6 @@ def _of_table(
         of_score.T[by.order].flatten(),
     )
     return part.spread(sums)
-
-
-def _plain_gradients(
-    given: Sequence[Tensor],
-    rows: Sequence[Picked],
-    asked: Asked,
-    keep: Tensor | None,
-    heads: int,
-    of_found: Tensor,
-    needed: Sequence[bool],
-) -> list[Tensor | None]:
-    given = [tensor.view_as(tensor) for tensor in given]  # one may depend on another: not here
-    query, key, value, bias, *tables = given
-    picked = [Picked(table, part.place) for table, part in zip(tables, rows, strict=True)]
-    found = attend_plainly(query, key, value, bias, picked, asked, heads, keep)
-    wanted = [tensor for tensor, need in zip(given, needed, strict=True) if need]
-    gradients = iter(torch.autograd.grad(found, wanted, of_found, create_graph=True))
-    return [next(gradients) if need else None for need in needed]
 
 
 def _dots(vectors: Tensor, table: Tensor, vector: Tensor, place: Tensor) -> Tensor:

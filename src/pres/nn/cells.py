@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pres.nn.twice import differentiable_gradients
+
 
 def gru(cell: nn.GRUCell, x: Tensor, h: Tensor, repeated: bool = False) -> Tensor:
     """Return what ``cell(x, h)`` does, of inputs `[u, m]` and states `[u, d]`.
@@ -59,10 +61,8 @@ class _GRU(torch.autograd.Function):
         x, h, weight_x, weight_h, bias_x, bias_h, reset, keep, new, offered = ctx.saved_tensors
         needed = ctx.needs_input_grad
         if torch.is_grad_enabled():  # the gradient itself is to be differentiated
-            given = [v.view_as(v) for v in (x, h, weight_x, weight_h, bias_x, bias_h)]  # x may depend on h
-            wanted = [value for value, need in zip(given, needed, strict=False) if need]
-            found = iter(torch.autograd.grad(torch.gru_cell(*given), wanted, of_result, create_graph=True))
-            return tuple(next(found) if need else None for need in needed)
+            given = x, h, weight_x, weight_h, bias_x, bias_h
+            return *differentiable_gradients(torch.gru_cell, given, needed[:6], of_result), None
         d = h.shape[1]
         of_x = torch.empty(len(x), 3 * d, dtype=x.dtype, device=x.device)
         of_reset, of_keep, of_new = torch.split(of_x, d, dim=1)

@@ -21,7 +21,7 @@ class LinkDecoder(nn.Module):
 
     def join(self, of_src: Tensor, of_dst: Tensor) -> Tensor:
         """Return logits `[...]` of what ``src`` and ``dst`` made of embeddings, each of them once."""
-        hidden = torch.relu(of_src + of_dst)
+        hidden = (of_src + of_dst).relu_()
         with torch.autocast(hidden.device.type, enabled=False):  # rounded scores would tie
             score: Tensor = self.out(hidden.to(self.out.weight.dtype)).squeeze(-1)
         return score

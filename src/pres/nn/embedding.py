@@ -15,6 +15,7 @@ from pres.errors import OptionError
 from pres.nn.attention import LinearAttention
 from pres.nn.features import EdgeFeatures
 from pres.nn.gather import Picked, rows
+from pres.nn.projection import projected
 from pres.nn.slots import Asked, Slots
 from pres.nn.time_encoding import TimeEncoding
 from pres.ranking import Ranking, ranking
@@ -89,7 +90,7 @@ class TimeProjection(nn.Module):
     def forward(self, memory: Tensor, roots: Tensor, since_event: Tensor, hops: Sequence[Hop]) -> Tensor:
         """Return embeddings `[r, dim]` of memories `[u, dim]`; roots `[r]` are positions among them."""
         elapsed = (since_event / self.unit).clamp(min=0).log1p().to(memory.dtype)
-        return rows(memory, roots) * (1 + elapsed.unsqueeze(1) * self.weight)
+        return projected(memory, roots, elapsed, self.weight)
 
 
 class TemporalAttention(nn.Module):

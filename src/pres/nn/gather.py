@@ -17,6 +17,8 @@ def rows(values: Tensor, places: Tensor) -> Tensor:
     The backward pass adds in order. That of ``values[places]`` adds in parallel on the CPU, in whatever order
     threads arrive, so that two runs differ in their last bits.
     """
+    if places.ndim == 1:
+        return values.index_select(0, places)
     return values.index_select(0, places.flatten()).view(*places.shape, values.shape[1])
 
 

@@ -44,17 +44,18 @@ class Slots:
     def pack(self, values: Tensor) -> Tensor:
         """Return the values `[..., s]` of the filled slots from those of all `[..., q, k]`."""
         flat = values.flatten(-2)
-        return flat if self._full else flat.index_select(-1, self.filled)
+        return flat if self.full else flat.index_select(-1, self.filled)
 
     def pad(self, values: Tensor) -> Tensor:
         """Return values `[..., q, k]` of all slots from those of the filled ones `[..., s]`; 0 elsewhere."""
-        if not self._full:
+        if not self.full:
             everywhere = values.new_zeros(*values.shape[:-1], self.mask.numel())
             values = everywhere.index_copy_(-1, self.filled, values)
         return values.view(*values.shape[:-1], *self.mask.shape)
 
     @property
-    def _full(self) -> bool:
+    def full(self) -> bool:
+        """Whether no slot is empty."""
         return len(self.filled) == self.mask.numel()
 
     def held_by(self, queries: Tensor) -> tuple[Tensor, Tensor]:

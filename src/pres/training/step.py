@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -149,9 +150,10 @@ def train_on_batch(
         objective, found = _with_smoothing(loss, states, model.correction, smoothing)
         optimiser.zero_grad()
         torch.autograd.backward(objective)
-        _check_finite(objective, optimiser, batch)
+        known = [*found.values(), objective, _norm_of_gradients(optimiser)]
+        *values, last_objective, norm = torch.stack([value.detach().double() for value in known]).tolist()
+        _check_finite(last_objective, norm, batch)
         optimiser.step()
-        values = torch.stack([value.detach().double() for value in found.values()]).tolist()
         for name, value in zip(found, values, strict=True):
             total[name] = total.get(name, 0.0) + len(step) * value
     with torch.no_grad(), arithmetic(device, precision):
@@ -222,12 +224,17 @@ def _take_in(
         model.correction.record(nodes, delta, component)
 
 
-def _check_finite(loss: Tensor, optimiser: torch.optim.Optimizer, batch: EventStream) -> None:
-    """Raise before a step that would spoil the weights."""
+def _norm_of_gradients(optimiser: torch.optim.Optimizer) -> Tensor:
+    """Return the sum of the gradients' norms."""
     parameters = [p for group in optimiser.param_groups for p in group["params"] if p.grad is not None]
-    norms = torch.stack(torch._foreach_norm([p.grad for p in parameters]))
-    if not bool((loss.detach() + norms.sum()).isfinite()):
-        what = f"the loss became {loss.item()}" if not bool(loss.isfinite()) else "a gradient became infinite"
+    norms = torch._foreach_norm([p.grad for p in parameters])
+    return norms[0] if len(norms) == 1 else torch.stack(norms).sum()
+
+
+def _check_finite(loss: float, norm: float, batch: EventStream) -> None:
+    """Raise before a step that would spoil the weights."""
+    if not (math.isfinite(loss) and math.isfinite(norm)):
+        what = "a gradient became infinite" if math.isfinite(loss) else f"the loss became {loss}"
         raise DivergedError(
             f"{what} in the batch of events {batch.offset:,} to {batch.offset + len(batch) - 1:,}. "
             "The model keeps the weights it had. Try a smaller lr."

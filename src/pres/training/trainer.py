@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import torch
 
+from pres.allocation import keep_large_blocks
 from pres.errors import OptionError, one_line
 from pres.events import EventStream
 from pres.models import MDGNN
@@ -57,6 +58,7 @@ class Trainer:
                 f"batch_size={config.batch_size:,} makes one batch of the {train:,} training events; the "
                 f"memory learns from the second on. Use at most {train // 2:,}{beside_a_preset}."
             )
+        keep_large_blocks()
         self.epoch, self.batch, self.seconds = 1, 0, 0.0
         self.batches = self._cut(self.epoch)
         self.sampler = NegativeSampler(events)
