@@ -137,7 +137,7 @@ class MDGNN(Looking):
             last_update=last_update,
             pending=pending,
             count=state.count[nodes],
-            partner_count=state.partner_count[nodes],
+            partner_count=None if self.correction is None else state.partner_count[nodes],
             last_event=state.last_event[nodes],
         )
 
@@ -206,6 +206,7 @@ class MDGNN(Looking):
         sweeps: int | None = 1,
         delivery: Delivery | None = None,
         in_order: MemoryInOrder | None = None,
+        places: Tensor | None = None,
     ) -> None:
         """Write the memory of the batch's nodes, then send the mail of its events.
 
@@ -219,6 +220,7 @@ class MDGNN(Looking):
                 sweep come near that, see `InOrder`.
             delivery: What `address` says of the batch, if it was asked before.
             in_order: The memory inside the batch, if that is known already; then nothing is swept.
+            places: Where the batch's distinct nodes are among ``states``, if that is known already.
         """
         check_next(batch, batch.offset, self._t, self.memory)
         if sweeps != 1 or in_order is not None:
@@ -232,9 +234,10 @@ class MDGNN(Looking):
             # New mail takes the place of the old, so that of a neighbour must have moved its memory before.
             nodes, states = delivery.last.to, None
         if states is None:
-            states = self.measure(nodes)
-        place = states.places_of(nodes)
-        self.memory.commit(nodes, rows(states.kept, place), states.last_update[place])
+            states, places = self.measure(nodes), None
+        if places is None:
+            places = states.places_of(nodes)
+        self.memory.commit(nodes, rows(states.kept, places), states.last_update[places])
         self._send_mail(batch, delivery)
         self.memory.position.fill_(batch.offset + len(batch))
 

@@ -88,12 +88,13 @@ def corrected(
     last_update: Tensor,
     pending: Tensor,
     count: Tensor,
-    partner_count: Tensor,
+    partner_count: Tensor | None,
     last_event: Tensor,
 ) -> States:
-    """Return measured memories as states, corrected if there is a correction."""
+    """Return measured memories as states, corrected if there is a correction, which partners matter to."""
     kept, embedded = measured, measured
     if correction is not None:
+        assert partner_count is not None
         elapsed = last_update - previous_update
         found = correction(nodes, previous, measured, elapsed, count, partner_count)
         kept = torch.where(pending.unsqueeze(1), found, previous)

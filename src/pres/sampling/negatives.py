@@ -236,4 +236,7 @@ def _uniform_outside(low: Tensor, high: Tensor, forbidden: Tensor, u: Tensor) ->
     allowed_below = forbidden - torch.arange(len(forbidden), device=forbidden.device)
     position = low - before + below(left, u[..., 1])
     second = position + torch.searchsorted(allowed_below, position, right=True)
-    return torch.where(torch.isin(first, forbidden), second, first), left
+    if not len(forbidden):
+        return first, left
+    at = torch.searchsorted(forbidden, first).clamp_(max=len(forbidden) - 1)
+    return torch.where(forbidden[at] == first, second, first), left

@@ -29,7 +29,6 @@ def coherence_loss(previous: Tensor, memory: Tensor, updated: Tensor, per_node: 
 def movement(previous: Tensor, memory: Tensor, updated: Tensor) -> Tensor:
     """Return how far an update moves memories `[u, d]`: the mean distance over the mean size after it."""
     weight = updated.to(memory.dtype)
-    moved = weight @ (memory - previous).norm(dim=1)
-    size = weight @ memory.norm(dim=1)
+    moved, size = (weight @ torch.linalg.vector_norm(of, dim=1) for of in (memory - previous, memory))
     share: Tensor = moved / size.clamp(min=torch.finfo(size.dtype).tiny)
     return share

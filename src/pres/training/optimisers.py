@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adam import adam
 
 from pres.errors import OptionError
 
@@ -123,7 +124,28 @@ class FlatAdam(torch.optim.Adam):
     def step(self, closure: Any = None) -> Any:
         """Move all weights once."""
         self._put_together()
-        return super().step(closure)
+        moments, (group,) = self.state[self.whole], self.param_groups
+        if closure is not None or not moments:
+            return super().step(closure)
+        assert self.whole.grad is not None
+        with torch.no_grad():  # what `Adam.step` comes to, without its questions
+            adam(
+                [self.whole],
+                [self.whole.grad],
+                [moments["exp_avg"]],
+                [moments["exp_avg_sq"]],
+                [],
+                [moments["step"]],
+                fused=True,
+                amsgrad=group["amsgrad"],
+                beta1=group["betas"][0],
+                beta2=group["betas"][1],
+                lr=group["lr"],
+                weight_decay=group["weight_decay"],
+                eps=group["eps"],
+                maximize=group["maximize"],
+            )
+        return None
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"weights": self.weights, "whole": self.whole}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -19,6 +19,7 @@ from pres.models.in_order import MemoryInOrder
 from pres.models.letters import Delivery
 from pres.models.view import View
 from pres.nn.gather import rows
+from pres.parts import Parts
 from pres.sampling import TemporalBatches
 from pres.smoothing import EVENT, NEGATIVE, PRES, Filter, coherence_loss, movement
 
@@ -40,6 +41,7 @@ class Prepared:
     step_size: int  # events per optimiser step
     seed: int  # of "uniform" neighbours
     view: View | None  # what the step looks at, if there is one; several look when their turn comes
+    places: Tensor | None  # where the batch's endpoints are among the nodes of the view
 
     def ready(self, model: MDGNN) -> Prepared:
         """Return it with what the embedding can make of the view before it has the weights."""
@@ -91,14 +93,30 @@ def prepare(
     """
     parts = TemporalBatches(batches, b)
     step_size = step_size or b
-    views: list[View] | list[None] = [None] * len(parts)
+    deliveries = model.address_ahead(batches, len(parts[0]))
+    views: Sequence[View | None] = [None] * len(parts)
+    places: Sequence[Tensor | None] = [None] * len(parts)
     if step_size >= len(parts[0]) and not depth:
-        views = model.look_ahead(batches, negatives, len(parts[0]), seed)
-    fields = parts, torch.split(negatives, b), model.address_ahead(batches, len(parts[0])), views
+        views = seen = model.look_ahead(batches, negatives, len(parts[0]), seed)
+        places = _places_of_endpoints(deliveries, seen, batches.num_nodes)
+    fields = parts, torch.split(negatives, b), deliveries, views, places
     return [
-        Prepared(part, of_part, delivery, step_size, seed, view)
-        for part, of_part, delivery, view in zip(*fields, strict=True)
+        Prepared(part, of_part, delivery, step_size, seed, view, among)
+        for part, of_part, delivery, view, among in zip(*fields, strict=True)
     ]
+
+
+def _places_of_endpoints(
+    deliveries: Sequence[Delivery], views: Sequence[View], num_nodes: int
+) -> Sequence[Tensor]:
+    """Return where the endpoints of each batch are among the nodes that its step looks at: all are."""
+    endpoints, nodes = [delivery.endpoints for delivery in deliveries], [view.nodes for view in views]
+    device = nodes[0].device
+    wanted, known = (Parts([len(those) for those in each], device) for each in (endpoints, nodes))
+    keys, sought = (
+        those.number * num_nodes + torch.cat(each) for those, each in ((known, nodes), (wanted, endpoints))
+    )
+    return wanted.split(torch.searchsorted(keys, sought) - known.starts[wanted.number])
 
 
 def train_on_batch(
@@ -201,7 +219,7 @@ def _take_in(
     batch, delivery = prepared.batch, prepared.delivery
     in_order = inside if inside is not None and inside.swept else None  # one sweep is the standard's way
     if not isinstance(model.correction, Filter):
-        model.absorb(batch, states, sweeps, delivery, in_order)
+        model.absorb(batch, states, sweeps, delivery, in_order, prepared.places)
         return
     roles = _roles(model, prepared)
     if states is None:
