@@ -17,7 +17,7 @@ class DyRep(MDGNN):
     def __init__(self, events: pres.EventStream, dim: int = 32) -> None:
         features, time = EdgeFeatures(events), TimeEncoding(dim, time_units(events)[0])
         memory = Memory(events.num_nodes, dim, features.numeric_dim, slots=1, start=events.t[0])
-        message = IdentityMessage(memory, features, time)
+        message = IdentityMessage(memory, features, time, mailed=True)  # their mean is kept
         super().__init__(
             events,
             memory=memory,

@@ -63,10 +63,10 @@ class APAN(MDGNN):
         scale, unit = time_units(events)
         features, time = EdgeFeatures(events), TimeEncoding(time_dim, scale)
         identity = NodeCodes(events.num_nodes, codes)
-        memory = Memory(
-            events.num_nodes, memory_dim, features.numeric_dim + 2 * codes, slots=mailbox, start=events.t[0]
-        )
-        message = IdentityMessage(memory, features, time)
+        mailed = aggregate == "mean"  # features of one event are looked up
+        mailed_dim = 2 * codes + mailed * features.numeric_dim
+        memory = Memory(events.num_nodes, memory_dim, mailed_dim, slots=mailbox, start=events.t[0])
+        message = IdentityMessage(memory, features, time, mailed)
         super().__init__(
             events,
             memory=memory,

@@ -6,8 +6,22 @@ from torch import Tensor
 
 from pres.errors import OptionError
 from pres.events import EventStream
+from pres.nn.codes import NodeCodes
 from pres.nn.memory import Memory
+from pres.nn.messages import IdentityMessage
 from pres.sampling.index import check_slice
+
+
+def check_room(memory: Memory, message: IdentityMessage, codes: NodeCodes) -> None:
+    """Raise unless mail has the room for what a model sends, no more and no less."""
+    features = message.features.numeric_dim if message.mailed else 0
+    room, needed = memory.mail_dim - 2 * memory.dim, 2 * codes.dim + features
+    if room != needed:
+        raise OptionError(
+            f"mail has room for {room} numbers beside two memories, but {needed} are sent: 2 * {codes.dim} "
+            f"of codes and {features} features. Give Memory(…, feature_dim={needed}), or mailed={room > 0} "
+            "to the message: whether mail holds numeric features."
+        )
 
 
 def check_whole(events: EventStream, times: Tensor, nodes: int) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from pres.errors import OptionError, check_choice
 from pres.events import EventStream
-from pres.models.checks import check_next, check_whole, turns_of
+from pres.models.checks import check_next, check_room, check_whole, turns_of
 from pres.models.in_order import InOrder, MemoryInOrder
 from pres.models.letters import Delivery, Letters, deliveries_of, letters_of
 from pres.models.looking import Embedding, Looking
@@ -81,6 +81,7 @@ class MDGNN(Looking):
         self.neighbours, self.aggregate, self.deliver_to = neighbours, aggregate, deliver_to
         self.per_node, self.visibility, self.strategy = embed == "node", visibility, strategy
         self.codes = NodeCodes(events.num_nodes, 0) if codes is None else codes
+        check_room(memory, message, self.codes)
         node_dim = self.codes.dim + (0 if events.node_x is None else events.node_x.shape[1])
         self.node_projection = nn.Linear(node_dim, memory.dim) if node_dim else None
         self.register_buffer("node_x", events.node_x, persistent=False)
@@ -256,6 +257,9 @@ class MDGNN(Looking):
         self.memory.tally(last.to, delivery.own_events, delivery.partner_events, t)
 
     def about(self, batch: EventStream, letters: Letters) -> Tensor:
-        """Return what a letter `[m, …]` holds beside the two memories: codes and numeric features."""
-        features = self.message.features.numeric(batch.offset + letters.at, self.memory.mail.dtype)
-        return torch.cat([self.codes(letters.own), self.codes(letters.partner), features], dim=1)
+        """Return what a letter `[m, …]` holds beside the two memories: codes, and features if it must."""
+        parts = [self.codes(letters.own), self.codes(letters.partner)]
+        if self.message.mailed:
+            events = batch.offset + letters.at
+            parts.append(self.message.features.numeric(events, self.memory.mail.dtype))
+        return torch.cat(parts, dim=1)

@@ -63,10 +63,10 @@ class TGN(MDGNN):
         events = with_features(events, edge_features, node_features, type(self).__name__)
         features, time = EdgeFeatures(events), TimeEncoding(time_dim, time_units(events)[0])
         identity = NodeCodes(events.num_nodes, codes)
-        memory = Memory(
-            events.num_nodes, memory_dim, features.numeric_dim + 2 * codes, slots=1, start=events.t[0]
-        )
-        message = IdentityMessage(memory, features, time)
+        mailed = aggregate == "mean"  # features of one event are looked up
+        mailed_dim = 2 * codes + mailed * features.numeric_dim
+        memory = Memory(events.num_nodes, memory_dim, mailed_dim, slots=1, start=events.t[0])
+        message = IdentityMessage(memory, features, time, mailed)
         super().__init__(
             events,
             memory=memory,

@@ -18,7 +18,8 @@ from pres.nn.slots import Slots
 class Mail:
     """The mail of nodes that have some: what their last events need to become messages.
 
-    ``content`` is ``[own memory, partner's, own code, partner's, numeric features]`` just before the event.
+    ``content`` is ``[own memory, partner's, own code, partner's]`` just before the event, and the numeric
+    features where their mean is kept; else they are looked up by the event.
     """
 
     content: Picked  # [s, mail_dim]

@@ -9,6 +9,7 @@ from pres.nn.features import EdgeFeatures
 from pres.nn.gather import Picked
 from pres.nn.memory import Mail, Memory
 from pres.nn.time_encoding import TimeEncoding
+from pres.ranking import ranking
 
 
 class IdentityMessage(nn.Module):
@@ -18,27 +19,45 @@ class IdentityMessage(nn.Module):
         memory: Whose mail it is.
         features: The events' features.
         time: Encoding of time differences.
+        mailed: Whether mail holds the numeric features itself, as their mean over several events must be
+            kept. Those of one event are looked up when the message is made, as categories are.
     """
 
-    def __init__(self, memory: Memory, features: EdgeFeatures, time: TimeEncoding) -> None:
+    def __init__(
+        self, memory: Memory, features: EdgeFeatures, time: TimeEncoding, mailed: bool = False
+    ) -> None:
         super().__init__()
-        self.features, self.time = features, time
-        self.dim = memory.mail_dim + features.embedded_dim + time.dim
+        self.features, self.time, self.mailed = features, time, mailed
+        self._looked_up = features.embedded_dim + (0 if mailed else features.numeric_dim)
+        self.dim = memory.mail_dim + self._looked_up + time.dim
 
     def forward(self, mail: Mail, difference: Tensor) -> list[Picked]:
         """Return messages `[s, dim]` of mail whose time differences are `[s]`, part by part."""
         parts = [mail.content, Picked(self.time(difference))]
-        if self.features.embedded_dim:
-            embedded = self.features.embedded(mail.event, mail.content.table.dtype)
-            parts.insert(1, Picked(embedded))
+        if self._looked_up:
+            parts.insert(1, self._features_of(mail))
         return parts
+
+    def _features_of(self, mail: Mail) -> Picked:
+        look_up, dtype = self.features.embedded if self.mailed else self.features, mail.content.table.dtype
+        if mail.slots.mask.shape[1] == 1:
+            return Picked(look_up(mail.event, dtype))
+        events = ranking(mail.event)  # many mailboxes hold the same event
+        return Picked(look_up(events.values, dtype), events.place, events.of_places())
 
 
 class MLPMessage(IdentityMessage):
     """The message is a learned summary of everything."""
 
-    def __init__(self, memory: Memory, features: EdgeFeatures, time: TimeEncoding, dim: int = 100) -> None:
-        super().__init__(memory, features, time)
+    def __init__(
+        self,
+        memory: Memory,
+        features: EdgeFeatures,
+        time: TimeEncoding,
+        dim: int = 100,
+        mailed: bool = False,
+    ) -> None:
+        super().__init__(memory, features, time, mailed)
         self.mlp = nn.Sequential(nn.Linear(self.dim, dim), nn.ReLU(), nn.Linear(dim, dim))
         self.dim = dim
 

@@ -28,7 +28,7 @@ def state_bytes(
         memory_dim: Size of a memory, ``d``.
         mails: Mails kept per node, ``m``: 1 for TGN and JODIE, the size of the mailbox for APAN.
         codes: Size of the nodes' codes, ``c``; the models have 32 unless told otherwise.
-        features: Numeric edge features, ``f``.
+        features: Numeric edge features, ``f``, of models with ``aggregate="mean"``; others keep none.
         smoothing: PRES, which has ``k`` components per tracker; None for none.
     """
     mail = 4 * (2 * memory_dim + 2 * codes + features)

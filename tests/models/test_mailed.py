@@ -1,0 +1,42 @@
+"""Numeric features in mail, and features that are looked up by the mail's event, come to the same."""
+
+import pytest
+import torch
+
+from pres.errors import OptionError
+from pres.models import MDGNN
+from pres.nn import EdgeFeatures, GRUUpdater, IdentityEmbedding, IdentityMessage, Memory, TimeEncoding
+from tests.models.conftest import DIM, TIME, random_events, stream_of
+
+STREAM = stream_of(random_events(seed=3), x=torch.randn(60, 3, generator=torch.Generator().manual_seed(1)))
+
+
+def model(mailed: bool, room: int) -> MDGNN:
+    torch.manual_seed(0)
+    features, time = EdgeFeatures(STREAM), TimeEncoding(TIME)
+    memory = Memory(STREAM.num_nodes, DIM, room, slots=1, start=STREAM.t[0])
+    message = IdentityMessage(memory, features, time, mailed)
+    return MDGNN(
+        STREAM,
+        memory=memory,
+        message=message,
+        updater=GRUUpdater(message.dim, DIM),
+        embedding=IdentityEmbedding(DIM),
+    ).double()
+
+
+def test_the_memory_is_the_same_either_way() -> None:
+    looked_up, mailed = model(mailed=False, room=0), model(mailed=True, room=3)
+    for start in range(0, 60, 10):
+        for one in (looked_up, mailed):
+            one.absorb(STREAM[start : start + 10])
+    assert looked_up.memory.memory.any()
+    everyone = torch.arange(STREAM.num_nodes)
+    found, expected = (one.measure(everyone).memory for one in (looked_up, mailed))
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize(("mailed", "room"), [(False, 3), (True, 0), (True, 5)])
+def test_mail_has_room_for_what_is_sent_and_nothing_else(mailed: bool, room: int) -> None:
+    with pytest.raises(OptionError, match=f"room for {room} numbers.*{3 if mailed else 0} are sent"):
+        model(mailed, room)
