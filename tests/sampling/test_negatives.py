@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pres.errors import NoNegativeError, OptionError
-from pres.sampling import NegativeSampler, negatives
+from pres.sampling import NegativeSampler, TemporalBatches, negatives
 from tests.oracles.sampling import Event, allowed_negatives
 from tests.streams import as_stream, small_streams
 
@@ -125,6 +125,42 @@ def test_batches_drawn_for_together_are_those_drawn_for_alone(
         alone = sampler.sample(stream[own], count=2, seed=3)
         assert torch.equal(found.nodes[own], alone.nodes)
         assert torch.equal(found.fallback[own], alone.fallback)
+
+
+@given(
+    events=small_streams(min_events=12),
+    strategy=st.sampled_from(STRATEGIES),
+    directed=st.booleans(),
+    b=st.integers(2, 6),
+    window=st.integers(1, 7),
+)
+def test_windows_of_batches_are_drawn_for_as_if_each_were_a_batch(
+    events: list[Event], strategy: str, directed: bool, b: int, window: int
+) -> None:
+    stream = as_stream(events, directed=directed)
+    sampler = NegativeSampler(stream, strategy, pool="nodes", train_end=4)  # type: ignore[arg-type]
+    turns = len(events) // b
+    found = sampler.sample(stream[: turns * b], count=2, seed=3, turns=turns, window=window)
+    for turn in range(turns):
+        for first in range(0, b, window):
+            own = slice(turn * b + first, turn * b + min(first + window, b))
+            alone = sampler.sample(stream[own], count=2, seed=3)
+            assert torch.equal(found.nodes[own], alone.nodes)
+            assert torch.equal(found.fallback[own], alone.fallback)
+
+
+def test_a_window_avoids_whom_a_source_meets_in_it_and_nobody_else() -> None:
+    stream = as_stream([(0, 1 + i % 4, float(i)) for i in range(8)])
+    sampler = NegativeSampler(stream)  # the pool: 1, 2, 3, 4
+    with pytest.raises(NoNegativeError, match="window of 8"):
+        sampler.sample(stream)
+    with pytest.raises(NoNegativeError, match="window of 4"):
+        sampler.check(TemporalBatches(stream, 8), window=4)
+    sampler.check(TemporalBatches(stream, 8), window=2)
+    nodes = sampler.sample(stream, count=40, window=2).nodes
+    assert [set(row.tolist()) for row in nodes] == [{3, 4}, {3, 4}, {1, 2}, {1, 2}] * 2
+    with pytest.raises(OptionError, match="window=0"):
+        sampler.sample(stream, window=0)
 
 
 def test_another_seed_gives_other_negatives() -> None:

@@ -66,7 +66,7 @@ def test_a_refresh_at_every_event_has_the_loss_of_events_one_at_a_time(kind: str
     sampler, seed, total = NegativeSampler(EVENTS), derived(0, 1), 0.0
     for _ in range(2):
         batch = trainer.batches[trainer.batch]
-        negatives = sampler.sample(batch, seed=seed).nodes
+        negatives = sampler.sample(batch, seed=seed, window=200).nodes
         for e in range(len(batch)):
             view = slow.look(batch[e : e + 1], negatives[e : e + 1])
             positive, negative = slow.score(view, slow.measure(view.nodes))
@@ -114,17 +114,23 @@ def test_the_preset_is_the_default_of_what_is_not_given() -> None:
     assert results(by_name) == results(written_out)
 
 
-def test_blocks_train_as_standard_batches_of_their_size() -> None:
-    """With weights that stay the memory in the end is the same; scores are compared in tests/models."""
-    large = trainer_of("jodie", batch_size=300, block=100, refresh=100, lr=1e-9)
-    small = trainer_of("jodie", batch_size=100, lr=1e-9)
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_train_as_standard_batches_of_their_size(kind: str) -> None:
+    """Steps, blocks, looks and negatives of 100 events: a batch of 300 is three of 100, weights and all."""
+    same: dict[str, Any] = {"lr": 0.01, "lr_decay": "none"}
+    inside = {"step_size": 100, "block": 100, "refresh": 100, "negative_window": 100}
+    large, small = trainer_of(kind, **inside, **same), trainer_of(kind, batch_size=100, **same)
     for trainer, batches in ((large, 2), (small, 6)):
+        trainer.model.double()
         for _ in range(batches):
             trainer.train_next_batch()
     assert large.model.memory.position == small.model.memory.position == 600
+    assert large.loss == pytest.approx(small.loss, rel=1e-9)
+    weights = zip(large.model.named_parameters(), small.model.named_parameters(), strict=True)
+    assert all(torch.allclose(one, two, atol=1e-9) for (_, one), (_, two) in weights)
     nodes = torch.arange(EVENTS.num_nodes)
     one, two = (trainer.model.eval().measure(nodes).memory for trainer in (large, small))
-    assert torch.allclose(one, two, atol=1e-5)
+    assert torch.allclose(one, two, atol=1e-9) and one.any()
 
 
 def test_blocks_lie_inside_a_batch_that_is_looked_into() -> None:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.nn.functional import softplus
 
 import pres
 from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError
 from pres.models.build import build_model
 from pres.training import FitConfig, Trainer, TrainingState
+from pres.training.step import link_loss
 from tests.models.conftest import KINDS
 
 EVENTS = pres.load("synthetic", num_events=1_500)
@@ -241,3 +243,12 @@ def test_the_learning_rate_falls_along_a_cosine_unless_told_otherwise() -> None:
         trainer.train_next_batch()
         trainer.train_next_batch()
         assert trainer.optimiser.param_groups[0]["lr"] == pytest.approx(expected[1])
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_loss_is_the_mean_over_events_plus_that_over_negatives(count: int) -> None:
+    logits = torch.randn(7, 1 + count, dtype=torch.float64, requires_grad=True)
+    plain = softplus(-logits[:, 0]).mean() + softplus(logits[:, 1:]).mean()
+    assert torch.allclose(link_loss(logits), plain)
+    of_loss, of_plain = (torch.autograd.grad(loss, logits)[0] for loss in (link_loss(logits), plain))
+    assert torch.allclose(of_loss, of_plain) and of_plain.abs().min() > 0

@@ -61,6 +61,12 @@ def train(
         bool | None,
         typer.Option("--shift/--no-shift", help="Cut the stream elsewhere every epoch.  \\[default: no]"),
     ] = None,
+    negative_window: Annotated[
+        int | None,
+        typer.Option(
+            help="Events among which a negative is no real pair.  \\[default: 200, as in evaluation]"
+        ),
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs at most.  \\[default: 10]")] = None,
     patience: Annotated[
         int | None, typer.Option(help="Epochs without a better validation before stopping.  \\[default: 3]")

@@ -175,14 +175,18 @@ class MDGNN(Looking):
 
     def score(self, view: View, states: States) -> tuple[Tensor, Tensor]:
         """Return the logits of the events `[b]` and of their negatives `[b, count]`."""
+        logits = self.logits(view, states)
+        return logits[:, 0], logits[:, 1:]
+
+    def logits(self, view: View, states: States) -> Tensor:
+        """Return the same side by side `[b, 1 + count]`."""
         h = self.embed(view, states)
         if view.apart:
             src, to = torch.split(h, [len(view.src), view.to.numel()])
             of_src, of_to = self.link.src(src), self.link.dst(to).view(*view.to.shape, self.embedding.dim)
         else:  # each distinct root once
             of_src, of_to = rows(self.link.src(h), view.src), rows(self.link.dst(h), view.to)
-        logits = self.link.join(of_src.unsqueeze(1), of_to)
-        return logits[:, 0], logits[:, 1:]
+        return self.link.join(of_src.unsqueeze(1), of_to)
 
     def address(self, batch: EventStream) -> Delivery:
         """Return who gets mail of a batch, and of which events; neither weights nor memory matter to it."""

@@ -28,7 +28,7 @@ class Negatives:
 
 
 class NegativeSampler:
-    """Draws, for each event of a batch, destinations that its source does not meet in that batch.
+    """Draws, for each event of a batch, destinations that its source does not meet in that batch (or window).
 
     ``"random"`` draws from the pool. ``"historical"`` draws from the distinct destinations the source met
     before the batch (and before the event's time), ``"inductive"`` from those of them it met first
@@ -72,10 +72,19 @@ class NegativeSampler:
         self._train_end = train_end if strategy == "inductive" and train_end is not None else 0
         self._drawn: _Drawn | None = None
 
-    def sample(self, batch: EventStream, count: int = 1, seed: int = 0, turns: int = 1) -> Negatives:
+    def sample(
+        self, batch: EventStream, count: int = 1, seed: int = 0, turns: int = 1, window: int | None = None
+    ) -> Negatives:
         """Return ``count`` negatives for each event of ``batch`` (a slice of the stream).
 
-        With ``turns`` the slice is so many batches of equal length, and the result that of each, in turn.
+        Args:
+            batch: The events.
+            count: Negatives of each.
+            seed: Of the draws.
+            turns: The slice is so many batches of equal length, and the result that of each, in turn.
+            window: Instead of the whole batch, a negative avoids whom its source meets among so many events:
+                the first ones of the batch, the next, …. Where a batch is large, whom a source does not meet
+                in all of it says much of whom it will meet: that would be learned, and help nobody.
         """
         if count < 1:
             raise OptionError(f"count={count}: ask for at least one negative.")
@@ -85,13 +94,23 @@ class NegativeSampler:
         sources, partners = batch.src, batch.dst
         if not self._directed:
             sources, partners = torch.cat([sources, partners]), torch.cat([partners, sources])
-        fits = turns * self._num_nodes * len(self.pool) <= torch.iinfo(torch.int64).max
-        if turns > 1 and (self._history is not None or not fits):
-            each = [self.sample(part, count, seed) for part in TemporalBatches(batch, len(batch) // turns)]
+        b = len(batch) // turns
+        if window is not None and window < 1:
+            raise OptionError(f"window={window}: at least one event.")
+        window = b if window is None else min(window, b)
+        windows = turns * -(-b // max(window, 1))
+        fits = windows * self._num_nodes * len(self.pool) <= torch.iinfo(torch.int64).max
+        if windows > 1 and (self._history is not None or not fits):
+            parts = (part for turn in TemporalBatches(batch, b) for part in TemporalBatches(turn, window))
+            each = [self.sample(part, count, seed) for part in parts]
             return Negatives(*(torch.cat([getattr(n, f) for n in each]) for f in ("nodes", "fallback")))
         u = self._uniform(batch, count, seed)
         if self._history is None:
-            nodes = self._from_pool(batch, sources, partners, u, turns=turns)
+            which = None
+            if windows > 1:
+                at = torch.arange(len(batch), device=sources.device)
+                which = at // b * (windows // turns) + at % b // window
+            nodes = self._from_pool(batch, sources, partners, u, window=which)
             return Negatives(nodes, torch.zeros_like(nodes, dtype=torch.bool))
         low, high = self._history.slots(batch, self._train_end)
         forbidden = self._history.slots_of_pairs(sources, partners)
@@ -119,12 +138,12 @@ class NegativeSampler:
             self._drawn = drawn = _Drawn(purpose, begin, u)
         return drawn.numbers[begin - drawn.begin : end - drawn.begin]
 
-    def check(self, batches: TemporalBatches) -> None:
+    def check(self, batches: TemporalBatches, window: int | None = None) -> None:
         """Raise if some source of these batches would be left without a negative."""
         largest = int(torch.diff(batches.edges).max()) if len(batches) else 0
-        if len(self.pool) <= 2 * largest:  # otherwise no batch can hold them all
+        if len(self.pool) <= 2 * min(largest, window or largest):  # otherwise none can hold them all
             for batch in batches:
-                self.sample(batch)
+                self.sample(batch, window=window)
 
     def _from_pool(
         self,
@@ -133,12 +152,11 @@ class NegativeSampler:
         partners: Tensor,
         u: Tensor,
         rows: Tensor | None = None,
-        turns: int = 1,
+        window: Tensor | None = None,
     ) -> Tensor:
         size, source = len(self.pool), batch.src
-        if turns > 1:  # a source has another number in each batch
-            number = torch.arange(0, turns * self._num_nodes, self._num_nodes, device=source.device)
-            number = number.repeat_interleave(len(batch) // turns)
+        if window is not None:  # a source has another number in each
+            number = window * self._num_nodes
             source = source + number
             sources = sources + number.repeat(len(sources) // len(batch))
         place = torch.searchsorted(self.pool, partners).clamp_(max=size - 1)
@@ -151,9 +169,9 @@ class NegativeSampler:
             row = int((left <= 0).nonzero()[0, 0])
             name = batch.ids.decode(source[row] % self._num_nodes)[0]
             raise NoNegativeError(
-                f"source {name!r} meets all {size:,} destinations of the pool within one batch of "
-                f"{len(batch) // turns:,} events, so no negative is left. Use smaller batches, in evaluation "
-                "too (batch_size, eval_batch_size)."
+                f"source {name!r} meets all {size:,} destinations of the pool within one batch or window of "
+                f"{_longest(len(batch), window):,} events, so no negative is left. Use smaller ones "
+                "(negative_window in training, eval_batch_size in evaluation)."
             )
         return self.pool[slots - low]
 
@@ -203,6 +221,11 @@ class _History:
         wanted = sources * self._num_nodes + partners
         place = torch.searchsorted(self._pairs, wanted).clamp_(max=len(self._pairs) - 1)
         return distinct(self._slot_of_pair[place[self._pairs[place] == wanted]])
+
+
+def _longest(events: int, window: Tensor | None) -> int:
+    """Return the length of the longest window, if there are several."""
+    return events if window is None else int(torch.bincount(window).max())
 
 
 def _pool(events: EventStream, pool: str | Tensor, train_end: int | None) -> Tensor:

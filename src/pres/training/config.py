@@ -34,6 +34,8 @@ class FitConfig(Settings):
     step_size: int | None = pydantic.Field(None, ge=1)  # … of the weights; None: as batch_size
     most_lost: int | None = pydantic.Field(None, ge=0)  # updates; a batch ends before it would lose more
     shift: bool = False  # whether every epoch cuts the stream at other places
+    # Events among which a negative is no real pair, as in evaluation; None: the whole batch, as in the paper.
+    negative_window: int | None = pydantic.Field(200, ge=1)
     epochs: int = pydantic.Field(10, ge=1)  # at most
     lr: float = pydantic.Field(1e-3, gt=0, allow_inf_nan=False)
     lr_decay: Literal["none", "cosine"] = "cosine"  # over all epochs, down to 0

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.nn.functional import binary_cross_entropy_with_logits
 
 from pres.errors import DivergedError
 from pres.events import EventStream
@@ -23,12 +23,16 @@ from pres.parts import Parts
 from pres.sampling import TemporalBatches
 from pres.smoothing import EVENT, NEGATIVE, PRES, Filter, coherence_loss, movement
 
-PREPARED_AT_ONCE = 4_096  # events, if several batches or steps fit in
+PREPARED_AT_ONCE = 4_096  # events with their neighbours, if several batches or steps fit in
+ALONE = 4  # an event without neighbours takes so many times less room
 
 
 def events_at_once(model: MDGNN, most: int = PREPARED_AT_ONCE) -> int:
     """Return how many events are looked at together: fewer where hops make each see many times as much."""
-    return int(most // model.neighbours ** max(0, model.embedding.hops - 1))
+    hops = model.embedding.hops
+    if not hops and model.deliver_to == "endpoints":
+        return ALONE * most
+    return int(most // model.neighbours ** max(0, hops - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +167,8 @@ def train_on_batch(
     for step, view in prepared.steps(model, inside, refresh):
         with arithmetic(device, precision):
             states = model.states_of(view, inside, depth, stop=step.offset + len(step) - batch.offset)
-            positive, negative = model.score(view, states)
-        loss = softplus(-positive).mean() + softplus(negative).mean()
+            logits = model.logits(view, states)
+        loss = link_loss(logits)
         objective, found = _with_smoothing(loss, states, model.correction, smoothing)
         optimiser.zero_grad()
         torch.autograd.backward(objective)
@@ -181,6 +185,14 @@ def train_on_batch(
             model, prepared, None if prepared.view is None and inside is None else states, sweeps, inside
         )
     return {name: value / len(batch) for name, value in total.items()}
+
+
+def link_loss(logits: Tensor) -> Tensor:
+    """Return the mean loss of events, the first of each row `[b, 1 + count]`, plus that of their negatives."""
+    b, count = logits.shape[0], logits.shape[1] - 1
+    real, share = logits.new_zeros(1, 1 + count), logits.new_full((1, 1 + count), 1 / (b * count))
+    real[0, 0], share[0, 0] = 1, 1 / b
+    return binary_cross_entropy_with_logits(logits, real.expand_as(logits), share, reduction="sum")
 
 
 def _with_smoothing(

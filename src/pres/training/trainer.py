@@ -63,8 +63,10 @@ class Trainer:
         self.batches = self._cut(self.epoch)
         self.sampler = NegativeSampler(events)
         every_cut = [self._cut(epoch) for epoch in range(1, 1 + (config.epochs if config.shift else 1))]
-        for batches in (*every_cut, *(TemporalBatches(p, config.eval_batch_size) for p in self.split[1:])):
-            self.sampler.check(batches)  # what cannot be is said before a run begins
+        for batches in every_cut:
+            self.sampler.check(batches, config.negative_window)  # what cannot be is said before a run begins
+        for part in self.split[1:]:
+            self.sampler.check(TemporalBatches(part, config.eval_batch_size))
         if config.smoothing is not None or isinstance(model.correction, Filter):  # one's own may stay
             model.correction = new_filter(model, config.smoothing, events)
         self.optimiser = optimiser_of(model, config.optimiser, config.lr)
@@ -169,7 +171,8 @@ class Trainer:
                 break
             stop += 1
         batches, seed = self.batches.events[bounds[number] : bounds[stop]], derived(config.seed, epoch)
-        negatives = self.sampler.sample(batches, seed=seed, turns=stop - number).nodes
+        turns, window = stop - number, config.negative_window
+        negatives = self.sampler.sample(batches, seed=seed, turns=turns, window=window).nodes
         found = prepare(self.model, batches, negatives, b, config.step_size, seed, config.depth)
         return {(epoch, number + i): prepared for i, prepared in enumerate(found)}
 
