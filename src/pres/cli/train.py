@@ -63,9 +63,7 @@ def train(
     ] = None,
     negative_window: Annotated[
         int | None,
-        typer.Option(
-            help="Events among which a negative is no real pair.  \\[default: 200, as in evaluation]"
-        ),
+        typer.Option(help="Events among which no negative is a real pair.  \\[default: 200]"),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs at most.  \\[default: 10]")] = None,
     patience: Annotated[

@@ -188,7 +188,7 @@ def train_on_batch(
 
 
 def link_loss(logits: Tensor) -> Tensor:
-    """Return the mean loss of events, the first of each row `[b, 1 + count]`, plus that of their negatives."""
+    """Return the mean loss of events, the first of each row `[b, 1 + count]`, plus that of negatives."""
     b, count = logits.shape[0], logits.shape[1] - 1
     real, share = logits.new_zeros(1, 1 + count), logits.new_full((1, 1 + count), 1 / (b * count))
     real[0, 0], share[0, 0] = 1, 1 / b
