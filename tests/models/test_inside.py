@@ -190,7 +190,7 @@ def test_blocks_done_on_the_way_are_those_done_before(
         for inside in (before, on_the_way):
             part = slice(start, start + 20)
             view = model.look(batch[part], negatives[part], 40, inside=inside, refresh=refresh)
-            scores = model.score(view, model.states_of(view, inside, stop=start + 20))[0]
+            scores = model.score(view, model.states_of(view, inside))[0]
             found.append((scores, torch.autograd.grad(scores.sum(), weights)))
         (expected, of_expected), (scores, of_scores) = found
         assert torch.allclose(scores, expected, atol=1e-12)
@@ -228,5 +228,5 @@ def test_no_memory_is_measured_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
     update = model.updater.forward
     monkeypatch.setattr(model.updater, "forward", counted)
-    states = model.states_of(view, inside, stop=60)
+    states = model.states_of(view, inside)
     assert sum(measured) == int(states.pending.sum()) > 0

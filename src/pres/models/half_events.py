@@ -55,6 +55,7 @@ class HalfEvents:
     letter_keys: Tensor  # [m] recipient * b + event, increasing
     about: Tensor  # [m] the half-event that each is about
     blocks: Blocks | None  # how letters make room for each other, unless every one has a slot of its own
+    mails: Tensor  # [num_nodes] how many each node had before the batch
     moved: Tensor  # [v] the half-events that are moved,
     moments: Moments  # [v] and what they follow from
 
@@ -78,14 +79,16 @@ class HalfEvents:
     def state_keys(self, nodes: Tensor, received: Tensor) -> Tensor:
         """Return a number `[q]` for each node and the letters it has, which increases with its stage.
 
-        That is how many blocks must be done before its memory is known: none without letters. Without blocks
-        there is one stage for all that have letters.
+        At stage 0 it has no mail at all, at stage 1 some from before the batch; then it is 2 and the blocks
+        that must be done before that of its newest letter. Without blocks there is one stage for all letters.
         """
-        stage = received > 0
-        if self.block is not None:
+        stage = (self.mails[nodes] > 0).long()
+        if self.block is None:
+            stage = torch.where(received > 0, 2, stage)
+        else:
             newest = torch.searchsorted(self.letter_keys, nodes * len(self.of_src)) + received - 1
             block = torch.div(self.letters.at[newest.clamp(min=0)], self.block, rounding_mode="floor")
-            stage = stage * (block + 1)
+            stage = torch.where(received > 0, 2 + block, stage)
         return (stage * self.num_nodes + nodes) * (len(self.letters.to) + 1) + received
 
     def of_state_keys(self, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -116,19 +119,21 @@ class HalfEvents:
             level[self.moved] = higher
 
     def after(self, nodes: Tensor, received: Tensor, memory: Memory) -> Moments:
-        """Return the moments of nodes `[q]` with so many letters of the batch, at least one each.
+        """Return the moments of nodes `[q]` with so many letters of the batch.
 
         ``memory`` is as the batch found it.
         """
         b, slots = len(self.of_src), memory.slots
-        slot = torch.arange(slots, device=nodes.device)
-        newest = torch.searchsorted(self.letter_keys, nodes * b) + received - 1
+        slot, some = torch.arange(slots, device=nodes.device), received > 0
+        newest = (torch.searchsorted(self.letter_keys, nodes * b) + received - 1).clamp_(min=0)
         if self.blocks is None:
             read, inside = newest.unsqueeze(1) - slot, received.clamp(max=slots).unsqueeze(1)
         else:
             read, inside = self.blocks.read(newest, slots)
+            inside = inside * some.unsqueeze(1)
         before = torch.searchsorted(self.keys, nodes * b + self.letters.at[newest], right=True) - 1
-        before = torch.where((before >= 0) & (self.node[before.clamp(min=0)] == nodes), before, -1)
+        begun = some & (before >= 0) & (self.node[before.clamp(min=0)] == nodes)
+        before = torch.where(begun, before, -1)
         older = slot - inside  # counted from the newest mail in the stored mailbox
         stored = memory.mails_received[nodes].unsqueeze(1)
         return Moments(
@@ -221,6 +226,7 @@ def half_events(
         letter_keys=letters.to * b + letters.at,
         about=torch.searchsorted(keys, letters.own * b + letters.at),
         blocks=None if block is None or slots == 1 else Blocks.of(letters, block, b),
+        mails=model.memory.mails_received,
         moved=none,
         moments=Moments(none, none, none.view(0, slots), none.view(0, slots)),
     )

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from pres.errors import OptionError
 from pres.events import EventStream
 from pres.incidence import distinct
-from pres.models.by_block import ByBlock, Known
+from pres.models.by_block import ByBlock
 from pres.models.half_events import HalfEvents, Moments, half_events
 from pres.models.letters import Letters
 from pres.models.reading import Contents, Reading
@@ -46,47 +45,22 @@ class MemoryInOrder:
     @property
     def memory(self) -> Tensor:
         """The memory `[h, d]` just before each half-event."""
-        return self.contents.memory
+        return self.contents.memory[: len(self.halves.node)]
 
-    def measure(self, nodes: Tensor, received: Tensor, depth: int = 1, stop: int = 0) -> States:
+    def measure(self, nodes: Tensor, received: Tensor, depth: int = 1) -> States:
         """Return the memory of nodes `[u]`, each as soon as it has so many letters `[u]` of the batch.
 
         They come in the order of `HalfEvents.state_keys`: nodes without letters first, which are measured
-        from the mail that the batch found; the others are moved by the letters.
+        from the mail that the batch found; the others are moved by the letters. Where memory moves by blocks,
+        `ByBlock.measure` does it.
 
         Args:
             nodes: The nodes.
             received: How many letters each has.
-            depth: Gradients reach the last so many updates of each, and with blocks the last alone; unless
-                the memory is exact, each beyond the first is a further sweep too.
-            stop: Blocks that begin before this place are done, with the weights as they are.
+            depth: Gradients reach the last so many updates of each; unless the memory is exact, each beyond
+                the first is a further sweep too.
         """
-        if self.by_block is not None and depth > 1:
-            raise OptionError(f"depth={depth}: gradients reach one update of memory that moves by blocks.")
-        if self.by_block is None or not self.by_block.left(stop):
-            return joined(self._measured(nodes, received, depth))
-        return joined(self._measured_by_block(nodes, received, self.by_block, stop))
-
-    def _measured_by_block(
-        self, nodes: Tensor, received: Tensor, by_block: ByBlock, stop: int
-    ) -> Iterator[States]:
-        """Yield the memory of nodes stage after stage; blocks take from it what they need."""
-        keys, blocks = self.halves.state_keys(nodes, received), by_block.left(stop)
-        stages = self.halves.of_state_keys(keys)[0]
-        ends, begin = torch.bincount(stages, minlength=blocks.stop + 1).cumsum(0).tolist(), 0
-        memory = self.memory.new_empty(len(nodes), self.memory.shape[1])
-        last_update = self.last_update.new_empty(len(nodes))
-        for block in blocks:
-            some = slice(begin, ends[block])  # what the blocks before this one have moved
-            for states in self._measured(nodes[some], received[some]):
-                end, moved = begin + len(states.nodes), bool(received[begin])
-                memory[begin:end] = (states.measured if moved else states.kept).detach()  # as sweeps have it
-                last_update[begin:end] = states.last_update
-                begin = end
-                yield states
-            known = Known(keys[:begin], memory[:begin], last_update[:begin]) if begin else None
-            by_block.advance((block + 1) * by_block.size, known)
-        yield from self._measured(nodes[begin:], received[begin:])
+        return joined(self._measured(nodes, received, depth))
 
     def _measured(self, nodes: Tensor, received: Tensor, depth: int = 1) -> Iterator[States]:
         still = int((received == 0).sum())
@@ -190,7 +164,6 @@ class InOrder:
         halves = half_events(model, batch, sent, block)
         if block is not None:  # blocks find everything in their turn
             memory = model.memory.memory.new_zeros(len(halves.node), model.memory.dim)
-            last_update = model.memory.last_update.new_zeros(len(halves.node))
         else:
             nodes, place = torch.unique_consecutive(halves.node, return_inverse=True)
             if states is None:
@@ -200,9 +173,10 @@ class InOrder:
         contents = Contents(model, batch, halves, memory)
         by_block = None
         if block is not None:
-            by_block = ByBlock(model, batch, halves, contents, last_update, block)
+            by_block = ByBlock(model, batch, halves, contents, block)
+            last_update = by_block.last_update
             if not lazily:
-                by_block.advance(len(batch))
+                by_block.finish()
         elif len(halves.moved):
             mail = Reading(model, batch, halves, halves.moments, contents.recipients)
             last_update[halves.moved] = mail.newest_t

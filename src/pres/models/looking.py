@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -128,7 +128,13 @@ class Looking(nn.Module):
         # Two parts may share a place, but not what they look at.
         moment = turn * len(whole) + places if self.per_node else None
         within = Inside(inside.halves, places)
-        return self._views(parts, negatives, whole.t[asked], cutoffs, seed, moment, within, turns)
+        views = self._views(parts, negatives, whole.t[asked], cutoffs, seed, moment, within, turns)
+        if inside.by_block is None:
+            return views
+        begin, b = parts.offset - whole.offset, len(parts) // turns
+        seen = [view.nodes for view in views], [cast(Tensor, view.received) for view in views]
+        sights = inside.by_block.look(*seen, [begin + b * (i + 1) for i in range(turns)])
+        return [replace(view, sight=sight) for view, sight in zip(views, sights, strict=True)]
 
     def look_at(
         self, src: Tensor, dst: Tensor, t: Tensor, position: int | None = None, seed: int = 0

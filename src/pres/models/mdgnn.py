@@ -150,13 +150,15 @@ class MDGNN(Looking):
         moved: Tensor = self.updater(memory, self.message(mail, difference), mail.slots)
         return moved
 
-    def states_of(
-        self, view: View, inside: MemoryInOrder | None = None, depth: int = 1, stop: int = 0
-    ) -> States:
+    def states_of(self, view: View, inside: MemoryInOrder | None = None, depth: int = 1) -> States:
         """Return the memory of a view's nodes as it sees them; for the rest see `MemoryInOrder.measure`."""
         if inside is None or view.received is None:
             return self.measure(view.nodes)
-        return inside.measure(view.nodes, view.received, depth, stop)
+        if inside.by_block is None or view.sight is None:
+            return inside.measure(view.nodes, view.received, depth)
+        if depth > 1:
+            raise OptionError(f"depth={depth}: gradients reach one update of memory that moves by blocks.")
+        return inside.by_block.measure(view.sight)
 
     def embed(self, view: View, states: States) -> Tensor:
         """Return the embeddings `[r, dim]` of the view's roots."""

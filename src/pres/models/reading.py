@@ -12,7 +12,7 @@ from pres.incidence import distinct
 from pres.models.half_events import HalfEvents, Moments
 from pres.models.letters import Letters
 from pres.nn.gather import Picked, rows
-from pres.nn.memory import Mail
+from pres.nn.memory import Mail, Memory
 from pres.nn.slots import Slots
 
 if TYPE_CHECKING:
@@ -41,6 +41,14 @@ class Contents:
         self.recipients = halves.node[:0] if state.slots == 1 else distinct(halves.letters.to)
         older = rows(state.mail.flatten(1), self.recipients).view(-1, state.mail_dim)
         self.table = torch.cat([own, older.to(own.dtype)]) if len(older) else own
+
+    def append(self, nodes: Tensor, state: Memory) -> tuple[int, int]:
+        """Put memory and mails of nodes `[n]` behind all others, and return where each begin."""
+        begin = len(self.memory), len(self.table)
+        mails = rows(state.mail.flatten(1), nodes).view(-1, state.mail_dim)
+        self.memory = torch.cat([self.memory, rows(state.memory, nodes)])
+        self.table = torch.cat([self.table, mails.to(self.table.dtype)])
+        return begin
 
     def write(self, moved: Tensor, memory: Tensor) -> None:
         """Let some half-events have other memories; without gradients.

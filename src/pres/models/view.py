@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
@@ -15,6 +15,9 @@ from pres.nn.slots import Slots
 from pres.parts import Parts, distinct_of_each, rankings
 from pres.ranking import Ranking, ranking
 from pres.sampling import Neighbours
+
+if TYPE_CHECKING:
+    from pres.models.by_block import Sight
 
 Find = Callable[[Tensor, Tensor], Sequence[Neighbours]]
 
@@ -36,6 +39,7 @@ class View:
     ranked: Ranking | None = None  # of the roots, where there are hops
     prepared: Beforehand | None = None  # what the embedding knows of them already
     received: Tensor | None = None  # [u] letters each has of its own batch; None: as the batch finds them
+    sight: Sight | None = None  # what it sees of a batch whose memory moves by blocks
     apart: bool = False  # whether every pair has roots of its own: the sources, then row by row who they meet
 
     @property

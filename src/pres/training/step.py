@@ -166,7 +166,7 @@ def train_on_batch(
             inside = model.in_order.memory(model, batch, start, sweeps, block, letters, lazily=True)
     for step, view in prepared.steps(model, inside, refresh):
         with arithmetic(device, precision):
-            states = model.states_of(view, inside, depth, stop=step.offset + len(step) - batch.offset)
+            states = model.states_of(view, inside, depth)
             logits = model.logits(view, states)
         loss = link_loss(logits)
         objective, found = _with_smoothing(loss, states, model.correction, smoothing)
