@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from pres.errors import OptionError
 from pres.events import EventStream
 from pres.incidence import distinct
 from pres.models.half_events import HalfEvents, Moments
-from pres.models.reading import Contents
+from pres.models.reading import Contents, beside_memories
 from pres.models.states import States, corrected, joined
 from pres.nn.gather import Picked, rows
 from pres.nn.memory import Mail
@@ -53,21 +54,46 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Staged:
-    """Rows in the order of their stages, see `HalfEvents.state_keys`."""
-
-    rows: Rows
-    ends: list[int]  # how many are of each stage, or of one before it
-
-
-@dataclass(frozen=True, eq=False)
 class Sight:
     """What a view sees of a batch that moves by blocks, and what the blocks that begin in it take from it."""
 
-    seen: Staged  # the view's nodes
+    rows: Rows  # of the view's nodes, in the order of their stages, see `HalfEvents.state_keys`
+    ends: list[int]  # how many are of each stage, or of one before it
     blocks: range  # those that begin before the view's last event, and in no view before
-    unseen: list[Staged]  # of each block, what it needs beside
-    places: list[Tensor]  # of each block and its half-events, where their memory is among both
+    places: list[Tensor]  # of each block and its half-events, which row each of them has
+
+
+class Beginnings(NamedTuple):
+    """Nodes at the beginning of blocks, and the view `[f]` that each block begins in."""
+
+    node: Tensor
+    received: Tensor  # letters of the batch
+    view: Tensor
+
+
+class BlockContents(Contents):
+    """What mail holds inside a batch that moves by blocks; what was there before the batch comes behind."""
+
+    def __init__(self, model: MDGNN, batch: EventStream, halves: HalfEvents) -> None:
+        self.dim, self.other, self.state = model.memory.dim, halves.other, model.memory
+        self._beside = beside_memories(model, batch, halves)
+        self.memory, self.table = (self._beside.new_empty(0, d) for d in (self.dim, model.memory.mail_dim))
+
+    def append(self, nodes: Tensor) -> tuple[int, int]:
+        """Put memory and mails of nodes `[n]` behind all others, and return where each begin."""
+        state, (h, n) = self.state, (len(self._beside), len(nodes))
+        begin = max(len(self.memory), h), max(len(self.table), h)
+        memory = self.memory.new_empty(begin[0] + n, self.dim)
+        table = self.table.new_empty(begin[1] + n * state.slots, state.mail_dim)
+        if len(self.memory):
+            memory[: begin[0]], table[: begin[1]] = self.memory, self.table
+        else:  # memories come block by block
+            table[:h, 2 * self.dim :] = self._beside
+        torch.index_select(state.memory, 0, nodes, out=memory[begin[0] :])
+        mails = table[begin[1] :].view(n, state.slots * state.mail_dim)
+        torch.index_select(state.mail.flatten(1), 0, nodes, out=mails)
+        self.memory, self.table = memory, table
+        return begin
 
 
 class ByBlock:
@@ -80,127 +106,101 @@ class ByBlock:
         model: The model, its memory as the batch found it.
         batch: The events.
         halves: Their half-events.
-        contents: Where the memory just before each block is written, for all of its half-events.
         size: Events of a block.
     """
 
-    def __init__(
-        self, model: MDGNN, batch: EventStream, halves: HalfEvents, contents: Contents, size: int
-    ) -> None:
-        self.model, self.batch, self.halves, self.contents, self.size = model, batch, halves, contents, size
+    def __init__(self, model: MDGNN, batch: EventStream, halves: HalfEvents, size: int) -> None:
+        self.model, self.batch, self.halves, self.size = model, batch, halves, size
+        self.contents = BlockContents(model, batch, halves)
         self.done = self.planned = 0  # blocks
         number = torch.div(halves.event, size, rounding_mode="floor")
         # A node's half-events of one block are alike: they are neighbours here, and the first stands for all.
         begins = torch.ones_like(number, dtype=torch.bool)
         begins[1:] = (halves.node[1:] != halves.node[:-1]) | (number[1:] != number[:-1])
-        first, stands_for = begins.nonzero().squeeze(1), begins.cumsum(0) - 1
+        first, self._stands_for = begins.nonzero().squeeze(1), begins.cumsum(0) - 1
         self._node, self._block = halves.node[first], number[first]
         self._received = halves.received(self._node, self._block * size)
         self._keys = halves.state_keys(self._node, self._received)
-        self._stands_for = stands_for
         self._count = int(number.max()) + 1 if len(number) else 0
         of_block = torch.bincount(number, minlength=self._count).tolist()
-        self._order, self._everyone = torch.argsort(number, stable=True), of_block
+        self._half_events = torch.split(torch.argsort(number, stable=True), of_block)
         moments = halves.after(self._node, self._received, model.memory)
-        self.last_update = self._times(moments)[2][stands_for]  # [h] what each memory is of
+        self.last_update = self._times(moments)[2][self._stands_for]  # [h] what each memory is of
+
+    def beginnings(self, stops: Sequence[int]) -> Beginnings:
+        """Return whom the blocks need that begin in views with these ``stops``: the places behind each view.
+
+        The views are the next ones, and must look at these nodes too.
+        """
+        view = self._view_of(self._blocks_of(stops))[self._block]
+        mine = (view >= 0).nonzero().squeeze(1)
+        return Beginnings(self._node[mine], self._received[mine], view[mine])
 
     @torch.no_grad()
     def look(self, nodes: Sequence[Tensor], received: Sequence[Tensor], stops: Sequence[int]) -> list[Sight]:
-        """Return what each of several views sees, the nodes and letters of each in the order of their keys.
-
-        ``stops`` are the places after the last event of each.
-        """
-        halves, stages = self.halves, self._count + 2
-        blocks = []
-        for stop in stops:
-            end = max(self.planned, min(-(-stop // self.size), self._count))
-            blocks.append(range(self.planned, end))
-            self.planned = end
-        views = Parts([len(of_view) for of_view in nodes], self._keys.device)
-        seen_keys = halves.state_keys(torch.cat([*nodes]), torch.cat([*received]))
-        # Which view a block begins in, and which of its rows its half-events have.
-        view_of = torch.full((self._count,), -1, device=self._keys.device)
-        for i, begun in enumerate(blocks):
-            view_of[begun.start : begun.stop] = i
-        view = view_of[self._block]
-        mine = (view >= 0).nonzero().squeeze(1)
+        """Return what each of the next views sees, its nodes and letters in the order of their keys."""
+        halves, blocks, stages = self.halves, self._blocks_of(stops), self._count + 2
+        views, everyone = Parts([len(of_view) for of_view in nodes], self._keys.device), torch.cat([*nodes])
+        keys = halves.state_keys(everyone, torch.cat([*received]))
+        stage = views.number * stages + halves.of_state_keys(keys)[0]
+        ends = torch.bincount(stage, minlength=len(views) * stages).view(-1, stages).cumsum(1).tolist()
+        # Where the first half-events of blocks are among the rows of the view that those begin in.
         stride = stages * halves.num_nodes * (len(halves.letters.to) + 1)
-        known, wanted = views.number * stride + seen_keys, view[mine] * stride + self._keys[mine]
-        place = torch.searchsorted(known, wanted)
-        there = torch.cat([known, known.new_full((1,), -1)])[place] == wanted
-        place = place - views.starts[view[mine]]
-        # The others are further rows, block after block, behind those of their view.
-        other = mine[~there]
-        other = other[torch.argsort(self._block[other] * stride + self._keys[other])]
-        first_block = blocks[0].start
-        unseen = Parts.of_numbers(self._block[other] - first_block, sum(map(len, blocks)))
-        everything = Parts([*views.lengths, *unseen.lengths], self._keys.device)
-        all_rows = self._rows(
-            torch.cat([*nodes, self._node[other]]), torch.cat([*received, self._received[other]])
-        )
-        keys = torch.cat([seen_keys, self._keys[other]])
-        stage = everything.number * stages + halves.of_state_keys(keys)[0]
-        ends = torch.bincount(stage, minlength=len(everything) * stages).view(-1, stages).cumsum(1).tolist()
-        staged = [Staged(*those) for those in zip(all_rows.split(everything), ends, strict=True)]
-        view_start = torch.tensor([sum(unseen.lengths[: b.start - first_block]) for b in blocks])
-        behind = torch.arange(len(other), device=place.device) - view_start.to(place.device)[view[other]]
-        at = torch.zeros_like(self._block)
-        at[mine] = place
-        at[other] = behind + torch.tensor(views.lengths, device=place.device)[view[other]]
-        places = torch.split(at[self._stands_for][self._order], self._everyone)
+        view = self._view_of(blocks)[self._block].clamp_(min=0)
+        place = torch.searchsorted(views.number * stride + keys, view * stride + self._keys)
+        place = (place - views.starts[view])[self._stands_for]
+        parts = self._rows(everyone, torch.cat([*received])).split(views)
+        self.planned = blocks[-1].stop
         return [
-            Sight(
-                staged[i],
-                begun,
-                staged[len(views) + begun.start - first_block : len(views) + begun.stop - first_block],
-                list(places[begun.start : begun.stop]),
-            )
-            for i, begun in enumerate(blocks)
+            Sight(own, until, begun, [place[self._half_events[block]] for block in begun])
+            for own, until, begun in zip(parts, ends, blocks, strict=True)
         ]
+
+    def _blocks_of(self, stops: Sequence[int]) -> list[range]:
+        """Return the blocks that begin before each stop, and in no view before."""
+        ends = [self.planned, *(min(-(-stop // self.size), self._count) for stop in stops)]
+        return [range(begin, max(begin, end)) for begin, end in pairwise(accumulate(ends, max))]
+
+    def _view_of(self, blocks: Sequence[range]) -> Tensor:
+        """Return which of the views each block begins in; -1 for none."""
+        found = torch.full((self._count,), -1)
+        for i, begun in enumerate(blocks):
+            found[begun.start : begun.stop] = i
+        return found.to(self._keys.device)
 
     def measure(self, sight: Sight) -> States:
         """Return the memory of a view's nodes, and go on with the blocks that begin in it."""
         return joined(self._stages(sight))
 
-    def _stages(self, sight: Sight) -> Iterator[States]:
-        seen, begin = sight.seen, 0
-        u, needed = len(seen.rows.node), [len(others.rows.node) for others in sight.unseen]
-        if self.done < sight.blocks.start:
-            raise OptionError("the steps of a batch with blocks are measured one after another, all of them.")
-        memory = self.contents.memory.new_empty(u + sum(needed), self.contents.memory.shape[1])
-        behind = u
-        for block, others, place in zip(sight.blocks, sight.unseen, sight.places, strict=True):
-            if begin < seen.ends[block + 1]:  # what the blocks before this one have moved
-                yield self._measured(seen, begin, seen.ends[block + 1], memory)
-                begin = seen.ends[block + 1]
-            if block < self.done:
-                continue
-            if len(others.rows.node):
-                end = behind + len(others.rows.node)
-                with torch.no_grad():
-                    self._measured(others, 0, len(others.rows.node), memory[behind:end])
-                behind = end
-            self.contents.write(self._half_events(block), rows(memory, place))
-            self.done += 1
-        if begin < u:
-            yield self._measured(seen, begin, u, memory)
-
     @torch.no_grad()
     def finish(self) -> None:
         """Go on with all blocks that are left, whatever a view will see."""
-        none = self._keys[:0]
-        (sight,) = self.look([none], [none], [len(self.batch)])
-        for _ in self._stages(sight):
+        stops = [len(self.batch)]
+        node, received, _ = self.beginnings(stops)
+        order = torch.argsort(self.halves.state_keys(node, received))
+        for _ in self._stages(*self.look([node[order]], [received[order]], stops)):
             pass
 
-    def _half_events(self, block: int) -> Tensor:
-        start = sum(self._everyone[:block])
-        return self._order[start : start + self._everyone[block]]
+    def _stages(self, sight: Sight) -> Iterator[States]:
+        """Yield the memory of a view's nodes, stage after stage."""
+        if self.done < sight.blocks.start:
+            raise OptionError("the steps of a batch with blocks are measured one after another, all of them.")
+        u, begin = len(sight.rows.node), 0
+        memory = self.contents.memory.new_empty(u, self.contents.memory.shape[1])
+        for block, place in zip(sight.blocks, sight.places, strict=True):
+            if begin < sight.ends[block + 1]:  # what the blocks before this one have moved
+                yield self._measured(sight, begin, sight.ends[block + 1], memory)
+                begin = sight.ends[block + 1]
+            if block == self.done:
+                self.contents.write(self._half_events[block], rows(memory, place))
+                self.done += 1
+        if begin < u:
+            yield self._measured(sight, begin, u, memory)
 
-    def _measured(self, staged: Staged, begin: int, end: int, memory: Tensor) -> States:
+    def _measured(self, sight: Sight, begin: int, end: int, memory: Tensor) -> States:
         """Return the states of some rows, and write to ``memory`` what their blocks are to have."""
-        model, some = self.model, staged.rows[begin:end]
-        bare, still = (min(max(stage - begin, 0), end - begin) for stage in staged.ends[:2])
+        model, some = self.model, sight.rows[begin:end]
+        bare, still = (min(max(stage - begin, 0), end - begin) for stage in sight.ends[:2])
         previous = rows(self.contents.memory, some.before)
         measured = previous
         if bare < end - begin:
@@ -247,7 +247,7 @@ class ByBlock:
         # Whose memory or mail is as the batch found it has both behind those of the half-events.
         found = distinct(nodes[still]) if state.slots == 1 else distinct(nodes)
         at = torch.searchsorted(found, nodes)
-        first_memory, first_mail = self.contents.append(found, state)
+        first_memory, first_mail = self.contents.append(found)
         inside = moments.read >= 0
         about = halves.about[moments.read.clamp(min=0)]
         stored = first_mail + (at * state.slots).unsqueeze(1) + moments.stored.clamp(min=0)

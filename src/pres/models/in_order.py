@@ -163,21 +163,19 @@ class InOrder:
         """
         halves = half_events(model, batch, sent, block)
         if block is not None:  # blocks find everything in their turn
-            memory = model.memory.memory.new_zeros(len(halves.node), model.memory.dim)
-        else:
-            nodes, place = torch.unique_consecutive(halves.node, return_inverse=True)
-            if states is None:
-                states = model.measure(nodes)
-            place = states.places_of(nodes)[place]
-            memory, last_update = states.kept.detach()[place], states.last_update[place]
-        contents = Contents(model, batch, halves, memory)
-        by_block = None
-        if block is not None:
-            by_block = ByBlock(model, batch, halves, contents, block)
-            last_update = by_block.last_update
+            by_block = ByBlock(model, batch, halves, block)
             if not lazily:
                 by_block.finish()
-        elif len(halves.moved):
+            return MemoryInOrder(
+                model, batch, states, halves, by_block.contents, by_block.last_update, True, by_block
+            )
+        nodes, place = torch.unique_consecutive(halves.node, return_inverse=True)
+        if states is None:
+            states = model.measure(nodes)
+        place = states.places_of(nodes)[place]
+        memory, last_update = states.kept.detach()[place], states.last_update[place]
+        contents = Contents(model, batch, halves, memory)
+        if len(halves.moved):
             mail = Reading(model, batch, halves, halves.moments, contents.recipients)
             last_update[halves.moved] = mail.newest_t
             if sweeps is None:
@@ -189,8 +187,7 @@ class InOrder:
                     if torch.equal(swept, memory[halves.moved]):
                         break  # it is exact: further sweeps would find the same
                     contents.write(halves.moved, swept)
-        moves = block is not None or sweeps != 1
-        return MemoryInOrder(model, batch, states, halves, contents, last_update, moves, by_block)
+        return MemoryInOrder(model, batch, states, halves, contents, last_update, sweeps != 1, None)
 
     def _by_level(self, batch: EventStream, halves: HalfEvents) -> list[Tensor]:
         """Return the moved half-events level by level, as places among them."""

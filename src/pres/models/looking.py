@@ -127,13 +127,15 @@ class Looking(nn.Module):
                 cutoffs = torch.minimum(cutoffs, whole.offset + places)
         # Two parts may share a place, but not what they look at.
         moment = turn * len(whole) + places if self.per_node else None
-        within = Inside(inside.halves, places)
+        by_block, first, b = inside.by_block, parts.offset - whole.offset, len(parts) // turns
+        stops = [first + b * (i + 1) for i in range(turns)]
+        further = None if by_block is None else by_block.beginnings(stops)
+        within = Inside(inside.halves, places, further)
         views = self._views(parts, negatives, whole.t[asked], cutoffs, seed, moment, within, turns)
-        if inside.by_block is None:
+        if by_block is None:
             return views
-        begin, b = parts.offset - whole.offset, len(parts) // turns
         seen = [view.nodes for view in views], [cast(Tensor, view.received) for view in views]
-        sights = inside.by_block.look(*seen, [begin + b * (i + 1) for i in range(turns)])
+        sights = by_block.look(*seen, stops)
         return [replace(view, sight=sight) for view, sight in zip(views, sights, strict=True)]
 
     def look_at(

@@ -12,7 +12,7 @@ from pres.incidence import distinct
 from pres.models.half_events import HalfEvents, Moments
 from pres.models.letters import Letters
 from pres.nn.gather import Picked, rows
-from pres.nn.memory import Mail, Memory
+from pres.nn.memory import Mail
 from pres.nn.slots import Slots
 
 if TYPE_CHECKING:
@@ -32,23 +32,12 @@ class Contents:
     def __init__(self, model: MDGNN, batch: EventStream, halves: HalfEvents, memory: Tensor) -> None:
         state = model.memory
         self.dim, self.other = state.dim, halves.other
-        always = torch.ones_like(halves.node, dtype=torch.bool)
-        about = Letters(halves.node, halves.node, halves.node[halves.other], halves.event, always)
         self.memory = memory
-        beside = model.about(batch, about).to(memory.dtype)
-        own = torch.cat([memory, rows(memory, halves.other), beside], dim=1)
+        own = torch.cat([memory, rows(memory, halves.other), beside_memories(model, batch, halves)], dim=1)
         # One mail takes the place of another, so nothing is left of older ones where there is one slot.
         self.recipients = halves.node[:0] if state.slots == 1 else distinct(halves.letters.to)
         older = rows(state.mail.flatten(1), self.recipients).view(-1, state.mail_dim)
         self.table = torch.cat([own, older.to(own.dtype)]) if len(older) else own
-
-    def append(self, nodes: Tensor, state: Memory) -> tuple[int, int]:
-        """Put memory and mails of nodes `[n]` behind all others, and return where each begin."""
-        begin = len(self.memory), len(self.table)
-        mails = rows(state.mail.flatten(1), nodes).view(-1, state.mail_dim)
-        self.memory = torch.cat([self.memory, rows(state.memory, nodes)])
-        self.table = torch.cat([self.table, mails.to(self.table.dtype)])
-        return begin
 
     def write(self, moved: Tensor, memory: Tensor) -> None:
         """Let some half-events have other memories; without gradients.
@@ -59,6 +48,13 @@ class Contents:
         self.memory[moved] = memory
         table[moved, : self.dim] = memory
         table[self.other[moved], self.dim : 2 * self.dim] = memory
+
+
+def beside_memories(model: MDGNN, batch: EventStream, halves: HalfEvents) -> Tensor:
+    """Return what mail about each half-event `[h, …]` holds beside the two memories."""
+    always = torch.ones_like(halves.node, dtype=torch.bool)
+    about = Letters(halves.node, halves.node, halves.node[halves.other], halves.event, always)
+    return model.about(batch, about).to(model.memory.memory.dtype)
 
 
 class Reading:

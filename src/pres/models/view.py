@@ -17,7 +17,7 @@ from pres.ranking import Ranking, ranking
 from pres.sampling import Neighbours
 
 if TYPE_CHECKING:
-    from pres.models.by_block import Sight
+    from pres.models.by_block import Beginnings, Sight
 
 Find = Callable[[Tensor, Tensor], Sequence[Neighbours]]
 
@@ -59,6 +59,7 @@ class Inside:
 
     halves: HalfEvents
     places: Tensor  # [b] of each pair, counted from the batch's first event
+    further: Beginnings | None = None  # whom the views must look at beside
 
 
 def views_of(
@@ -150,8 +151,13 @@ def _among_distinct(
         distinct, parts, place = distinct_of_each(everyone, number, len(roots))
     else:
         letters = inside.halves.received(everyone, inside.places[pair[whose]])
+        if inside.further is not None:
+            everyone = torch.cat([everyone, inside.further.node])
+            letters = torch.cat([letters, inside.further.received])
+            number = None if number is None else torch.cat([number, inside.further.view])
         keys = inside.halves.state_keys(everyone, letters)
         found, parts, place = distinct_of_each(keys, number, len(roots))
+        place = place[: len(whose)]
         _, distinct, letters = inside.halves.of_state_keys(found)
         received = parts.split(letters)
     root, *at = torch.split(place, [len(positions) for positions in root_of])
