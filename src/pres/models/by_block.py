@@ -15,7 +15,7 @@ from pres.events import EventStream
 from pres.incidence import distinct
 from pres.models.half_events import HalfEvents, Moments
 from pres.models.reading import Contents, beside_memories
-from pres.models.states import States, corrected, joined
+from pres.models.states import States
 from pres.nn.gather import Picked, rows
 from pres.nn.memory import Mail
 from pres.nn.slots import Slots
@@ -44,13 +44,8 @@ class Rows:
 
     def split(self, parts: Parts) -> list[Rows]:
         """Return each part of them."""
-        return [Rows(*those) for those in zip(*(parts.split(field) for field in self._all()), strict=True)]
-
-    def __getitem__(self, some: slice) -> Rows:
-        return Rows(*(field[some] for field in self._all()))
-
-    def _all(self) -> list[Tensor]:
-        return [getattr(self, field.name) for field in fields(self)]
+        of_each = (parts.split(getattr(self, field.name)) for field in fields(self))
+        return [Rows(*those) for those in zip(*of_each, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +165,23 @@ class ByBlock:
 
     def measure(self, sight: Sight) -> States:
         """Return the memory of a view's nodes, and go on with the blocks that begin in it."""
-        return joined(self._stages(sight))
+        found, seen = list(self._stages(sight)), sight.rows
+        previous, measured, kept = (
+            part[0] if len(part) == 1 else torch.cat(part) for part in zip(*found, strict=True)
+        )
+        correction = self.model.correction
+        return States(
+            nodes=seen.node,
+            previous=previous,
+            measured=measured,
+            kept=kept if correction is not None else measured,
+            memory=measured if correction is None or not correction.embedded else kept,
+            previous_update=seen.previous_update,
+            last_update=seen.last_update,
+            pending=seen.pending,
+            count=seen.count,
+            last_event=seen.last_event,
+        )
 
     @torch.no_grad()
     def finish(self) -> None:
@@ -181,8 +192,8 @@ class ByBlock:
         for _ in self._stages(*self.look([node[order]], [received[order]], stops)):
             pass
 
-    def _stages(self, sight: Sight) -> Iterator[States]:
-        """Yield the memory of a view's nodes, stage after stage."""
+    def _stages(self, sight: Sight) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Yield the memory of a view's nodes before, measured and to be kept, stage after stage."""
         if self.done < sight.blocks.start:
             raise OptionError("the steps of a batch with blocks are measured one after another, all of them.")
         u, begin = len(sight.rows.node), 0
@@ -197,37 +208,31 @@ class ByBlock:
         if begin < u:
             yield self._measured(sight, begin, u, memory)
 
-    def _measured(self, sight: Sight, begin: int, end: int, memory: Tensor) -> States:
-        """Return the states of some rows, and write to ``memory`` what their blocks are to have."""
-        model, some = self.model, sight.rows[begin:end]
-        bare, still = (min(max(stage - begin, 0), end - begin) for stage in sight.ends[:2])
-        previous = rows(self.contents.memory, some.before)
-        measured = previous
-        if bare < end - begin:
-            mailed = some[bare:]
+    def _measured(self, sight: Sight, begin: int, end: int, memory: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the memory of some rows, and write to ``memory`` what their blocks are to have."""
+        model, seen, some = self.model, sight.rows, slice(begin, end)
+        bare, still = (min(max(until, begin), end) for until in sight.ends[:2])
+        previous = measured = rows(self.contents.memory, seen.before[some])
+        if bare < end:
+            mailed, mask = slice(bare, end), seen.mask[bare:end]
             one = model.memory.slots == 1
-            slots = Slots.one_each(len(mailed.mask), mailed.mask.device) if one else Slots.of(mailed.mask)
-            content, event, t = (slots.pack(part) for part in (mailed.content, mailed.event, mailed.t))
-            mail = Mail(Picked(self.contents.table, content), event, t, mailed.last_update, slots)
-            measured = model.updated(previous[bare:], mailed.previous_update, mail).to(previous.dtype)
-            if bare:
-                measured = torch.cat([previous[:bare], measured])
-        states = corrected(
-            model.correction,
-            nodes=some.node,
-            previous=previous,
-            measured=measured,
-            previous_update=some.previous_update,
-            last_update=some.last_update,
-            pending=some.pending,
-            count=some.count,
-            partner_count=some.partner_count,
-            last_event=some.last_event,
-        )
-        memory[begin:end] = states.measured.detach()  # as sweeps have it, but for what the batch found:
-        if states.kept is not states.measured:
-            memory[begin : begin + still] = states.kept[:still].detach()
-        return states
+            slots = Slots.one_each(len(mask), mask.device) if one else Slots.of(mask)
+            content, event, t = (slots.pack(part[mailed]) for part in (seen.content, seen.event, seen.t))
+            mail = Mail(Picked(self.contents.table, content), event, t, seen.last_update[mailed], slots)
+            moved = previous[bare - begin :]
+            measured = model.updated(moved, seen.previous_update[mailed], mail).to(previous.dtype)
+            if bare > begin:
+                measured = torch.cat([previous[: bare - begin], measured])
+        kept = measured
+        if model.correction is not None:
+            elapsed = seen.last_update[some] - seen.previous_update[some]
+            told = elapsed, seen.count[some], seen.partner_count[some]
+            found = model.correction(seen.node[some], previous, measured, *told)
+            kept = torch.where(seen.pending[some].unsqueeze(1), found, previous)
+        memory[begin:end] = measured.detach()  # as sweeps have it, but for what the batch found:
+        if kept is not measured:
+            memory[begin:still] = kept[: still - begin].detach()
+        return previous, measured, kept
 
     def _times(self, moments: Moments) -> tuple[Tensor, Tensor, Tensor]:
         """Return the events and times `[u, slots]` of moments' mails, and the time `[u]` of memory then."""

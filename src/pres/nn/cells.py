@@ -66,9 +66,10 @@ class _GRU(torch.autograd.Function):
         d = h.shape[1]
         of_x = torch.empty(len(x), 3 * d, dtype=x.dtype, device=x.device)
         of_reset, of_keep, of_new = torch.split(of_x, d, dim=1)
-        torch.mul(of_result, 1 - keep, out=of_new).mul_(1 - new * new)
-        torch.mul(of_result, h - new, out=of_keep).mul_(keep * (1 - keep))
-        torch.mul(of_new, offered, out=of_reset).mul_(reset * (1 - reset))
+        of_tanh, of_sigmoid = torch.ops.aten.tanh_backward, torch.ops.aten.sigmoid_backward
+        of_tanh.grad_input(torch.addcmul(of_result, of_result, keep, value=-1), new, grad_input=of_new)
+        of_sigmoid.grad_input(of_result * (h - new), keep, grad_input=of_keep)
+        of_sigmoid.grad_input(of_new * offered, reset, grad_input=of_reset)
         of_offered = of_new * reset
         of_weight_x, of_bias_x = of_x.T @ x, of_x.sum(0)
         # What reaches the gates from the state is what reaches them from the input.
