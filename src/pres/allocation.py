@@ -1,9 +1,13 @@
-"""Large blocks of memory that one batch gives back and the next asks for again."""
+"""Large blocks of memory: kept from batch to batch, and taken from the system only as they are used."""
 
 from __future__ import annotations
 
-import torch
+import mmap
 
+import torch
+from torch import Tensor
+
+LARGE = 2**20  # bytes
 KEPT = 31 * 2**20  # bytes; glibc does not adapt to blocks beyond 32 MiB
 
 
@@ -16,3 +20,15 @@ def keep_large_blocks() -> None:
     Elsewhere this does nothing.
     """
     torch.empty(KEPT, dtype=torch.uint8)
+
+
+def zeros_when_used(*shape: int) -> Tensor:
+    """Return zeros of float32 that take no room before something is written there, page by page.
+
+    `torch.zeros` writes them all. So a state of many nodes is as large as what happened to them.
+    """
+    size = 4 * torch.Size(shape).numel()
+    if size < LARGE or not hasattr(mmap, "MAP_ANONYMOUS"):
+        return torch.zeros(shape)
+    block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return torch.frombuffer(block, dtype=torch.float32).view(shape)

@@ -9,6 +9,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from pres.allocation import zeros_when_used
 from pres.errors import OptionError
 from pres.nn.gather import Picked
 from pres.nn.slots import Slots
@@ -47,9 +48,9 @@ class Memory(nn.Module):
         self.dim, self.slots, self.mail_dim = dim, slots, 2 * dim + feature_dim
         self.register_buffer("start", start.clone())
         self.register_buffer("position", torch.zeros((), dtype=torch.int64))
-        self.register_buffer("memory", torch.zeros(num_nodes, dim))
+        self.register_buffer("memory", zeros_when_used(num_nodes, dim))
         self.register_buffer("last_update", start.repeat(num_nodes))
-        self.register_buffer("mail", torch.zeros(num_nodes, slots, self.mail_dim))
+        self.register_buffer("mail", zeros_when_used(num_nodes, slots, self.mail_dim))
         self.register_buffer("mail_event", torch.zeros(num_nodes, slots, dtype=torch.int64))
         self.register_buffer("mail_t", start.repeat(num_nodes, slots))
         self.register_buffer("mails_received", torch.zeros(num_nodes, dtype=torch.int64))
@@ -78,15 +79,9 @@ class Memory(nn.Module):
 
     def reset(self) -> None:
         """Forget everything, as before the first event."""
-        for zeroed in (
-            self.position,
-            self.memory,
-            self.mail,
-            self.mail_event,
-            self.mails_received,
-            self.count,
-            self.partner_count,
-        ):
+        for large in (self.memory, self.mail):  # written to only where something was: see `zeros_when_used`
+            large[large.flatten(1).any(1)] = 0
+        for zeroed in (self.position, self.mail_event, self.mails_received, self.count, self.partner_count):
             zeroed.zero_()
         self.last_update.fill_(self.start)
         self.mail_t.fill_(self.start)
