@@ -10,6 +10,7 @@ import typer
 from pres import __version__
 from pres.cli import (
     batches,
+    benchmark,
     classify,
     data,
     evaluate,
@@ -47,6 +48,7 @@ app.command(epilog="Example: pres store clicks.parquet --src user --dst item --t
 )
 app.command(epilog="Example: pres reproduce table1 --quick")(reproduce.reproduce)
 app.command(epilog="Example: pres report runs/reproduce-quick")(report.report)
+app.command(epilog="Example: pres benchmark --batch-size 600 --json")(benchmark.benchmark)
 app.add_typer(theory.app, name="theory")
 theory.app.command(epilog="Example: pres theory coherence mooc --model jodie --batch-size 800 --samples 500")(
     theory_memory.coherence

@@ -1,0 +1,46 @@
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks import peers
+from pres.cli import app
+from pres.cli import benchmark as module
+from pres.errors import OptionError
+
+
+def invoke(*arguments: str) -> str:
+    return CliRunner().invoke(app, ["benchmark", *arguments], catch_exceptions=False).stdout
+
+
+def test_what_is_measured_is_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of the measurement, its own parser is asked what it was told."""
+
+    def measured(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        assert command[1:3] == ["-m", "benchmarks.peers"] and (options["cwd"] / "benchmarks").is_dir()
+        monkeypatch.setattr("sys.argv", command[2:])
+        monkeypatch.setattr(peers, "run", lambda *given: given[-1].write_text(json.dumps(list(given[:-1]))))
+        peers.main()
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr("subprocess.run", measured)
+    found = json.loads(invoke("--batch-size", "300", "--batch-size", "50", "--rounds", "2", "--json"))
+    assert found == {"peers": [[300, 50], list(peers.OURS), 24_000, 2]}
+    assert invoke("--events", "600") == ""
+
+
+def test_what_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    failed = subprocess.CompletedProcess([], 3)
+    monkeypatch.setattr("subprocess.run", lambda *given, **options: failed)
+    with pytest.raises(OptionError, match="exit code 3"):
+        invoke()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(OptionError, match=r"pip install 'pres\[pyg\]'"):
+        invoke()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, "__file__", str(tmp_path / "a" / "b" / "c" / "benchmark.py"))
+    with pytest.raises(OptionError, match="run this in a clone"):
+        invoke()
