@@ -33,7 +33,7 @@ def test_what_is_measured_is_what_was_asked_for(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    failed = subprocess.CompletedProcess(["python"], 3)
+    failed: subprocess.CompletedProcess[str] = subprocess.CompletedProcess(["python"], 3)
     monkeypatch.setattr("subprocess.run", lambda *given, **options: failed)
     with pytest.raises(OptionError, match="exit code 3"):
         invoke()
