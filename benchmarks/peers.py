@@ -121,7 +121,9 @@ def contestant(name: str, events: EventStream, b: int, limit: int) -> Callable[[
         torch.manual_seed(0)
         return partial(PyGTrainer(train, b).train_epoch, negatives)
     kind, options = OURS[name]
-    trainer = Trainer(build_model(kind, events, options), events, FitConfig.of({"batch_size": b}))
+    trainer = Trainer(
+        build_model(kind, events, options), events, FitConfig.of({"batch_size": b, "negative_window": None})
+    )
     return partial(train_epoch, in_turn(trainer), len(train) // b)
 
 

@@ -7,6 +7,8 @@ import mmap
 import torch
 from torch import Tensor
 
+from pres.errors import OptionError, one_line
+
 LARGE = 2**20  # bytes
 KEPT = 31 * 2**20  # bytes; glibc does not adapt to blocks beyond 32 MiB
 
@@ -29,6 +31,13 @@ def zeros_when_used(*shape: int) -> Tensor:
     """
     size = 4 * torch.Size(shape).numel()
     if size < LARGE or not hasattr(mmap, "MAP_ANONYMOUS"):
-        return torch.zeros(shape)
-    block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        return torch.zeros(shape, dtype=torch.float32, device="cpu")
+    try:
+        block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise OptionError(
+            f"there is no room for a state of {size / 2**30:,.1f} GiB: {one_line(error)}."
+        ) from None
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        block.madvise(mmap.MADV_NOHUGEPAGE)  # large pages would be filled for a single node
     return torch.frombuffer(block, dtype=torch.float32).view(shape)

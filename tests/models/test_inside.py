@@ -199,6 +199,21 @@ def test_blocks_done_on_the_way_are_those_done_before(
     assert torch.equal(on_the_way.last_update, before.last_update)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_whom_only_blocks_need_is_told_from_whom_a_step_reads(kind: str) -> None:
+    """The objective of PRES, and how far memory moves, are about those that predictions see."""
+    stream = stream_of(random_events(seed=9, n=150))
+    model = make(kind, stream)
+    model.absorb(stream[:40])
+    batch = stream[40:100]
+    inside = model.in_order.memory(model, batch, block=10, lazily=True)
+    negatives = (batch.dst.unsqueeze(1) + 1) % stream.num_nodes
+    view = model.look(batch, negatives, inside=inside, refresh=25)  # blocks begin where nobody looks
+    places = torch.cat([view.roots, *(hop.node for hop in view.hops)])
+    assert view.read is not None and torch.equal(view.read.nonzero().squeeze(1), places.unique())
+    assert 0 < int(view.read.sum()) < len(view.nodes)
+
+
 def test_what_blocks_cannot_do_is_one_clear_line() -> None:
     stream = stream_of(random_events(seed=9, n=150))
     batch, negatives = stream[:60], torch.zeros(60, 1, dtype=torch.int64)

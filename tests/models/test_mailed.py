@@ -1,5 +1,7 @@
 """Numeric features in mail, and features that are looked up by the mail's event, come to the same."""
 
+from typing import Literal
+
 import pytest
 import torch
 
@@ -11,7 +13,7 @@ from tests.models.conftest import DIM, TIME, random_events, stream_of
 STREAM = stream_of(random_events(seed=3), x=torch.randn(60, 3, generator=torch.Generator().manual_seed(1)))
 
 
-def model(mailed: bool, room: int) -> MDGNN:
+def model(mailed: bool, room: int, aggregate: Literal["last", "mean"] = "last") -> MDGNN:
     torch.manual_seed(0)
     features, time = EdgeFeatures(STREAM), TimeEncoding(TIME)
     memory = Memory(STREAM.num_nodes, DIM, room, slots=1, start=STREAM.t[0])
@@ -22,6 +24,7 @@ def model(mailed: bool, room: int) -> MDGNN:
         message=message,
         updater=GRUUpdater(message.dim, DIM),
         embedding=IdentityEmbedding(DIM),
+        aggregate=aggregate,
     ).double()
 
 
@@ -36,7 +39,16 @@ def test_the_memory_is_the_same_either_way() -> None:
     torch.testing.assert_close(found, expected)
 
 
-@pytest.mark.parametrize(("mailed", "room"), [(False, 3), (True, 0), (True, 5)])
-def test_mail_has_room_for_what_is_sent_and_nothing_else(mailed: bool, room: int) -> None:
-    with pytest.raises(OptionError, match=f"room for {room} numbers.*{3 if mailed else 0} are sent"):
+@pytest.mark.parametrize(("mailed", "room", "helps"), [(False, 3, True), (True, 0, True), (True, 5, False)])
+def test_mail_has_room_for_what_is_sent_and_nothing_else(mailed: bool, room: int, helps: bool) -> None:
+    with pytest.raises(
+        OptionError, match=f"room for {room} numbers.*{3 if mailed else 0} are sent"
+    ) as raised:
         model(mailed, room)
+    assert (f"or mailed={not mailed} to the message" in str(raised.value)) == helps
+
+
+def test_a_mean_of_features_is_kept_in_mail() -> None:
+    assert model(mailed=True, room=3, aggregate="mean").message.mailed
+    with pytest.raises(OptionError, match=r"mailed=True to the message, and Memory\(…, feature_dim=3\)"):
+        model(mailed=False, room=0, aggregate="mean")

@@ -247,6 +247,19 @@ def test_a_run_from_before_a_setting_goes_on(tmp_path: Path) -> None:
     assert len(run.history) == 2
 
 
+def test_a_run_from_before_windows_goes_on_with_negatives_that_avoid_the_whole_batch(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"batch_size": 300, "out": tmp_path / "old", "negative_window": None}
+    pres.fit(made(), EVENTS, epochs=1, **settings)
+    path = tmp_path / "old" / "config.json"
+    config = json.loads(path.read_text())
+    del config["negative_window"]
+    path.write_text(json.dumps(config))
+    with pytest.raises(OptionError, match="begun with negative_window=None, not 200"):
+        pres.fit(made(), EVENTS, epochs=2, **settings | {"negative_window": 200}, resume=True)
+    run = pres.fit(made(), EVENTS, epochs=2, **settings, resume=True)
+    assert len(run.history) == 2
+
+
 def test_levels_of_another_cut_are_not_kept() -> None:
     trainer = trainer_of("jodie", shift=True, memory="exact")
     for _ in range(2):

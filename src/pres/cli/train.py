@@ -63,7 +63,9 @@ def train(
     ] = None,
     negative_window: Annotated[
         int | None,
-        typer.Option(help="Events among which no negative is a real pair.  \\[default: 200]"),
+        typer.Option(
+            help="Events among which no negative is a real pair; at most a batch.  \\[default: 200]"
+        ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs at most.  \\[default: 10]")] = None,
     patience: Annotated[

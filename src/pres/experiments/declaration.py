@@ -129,6 +129,7 @@ def training(factors: Mapping[str, Any], size: Size) -> dict[str, Any]:
             "model_options": dict(size.model_options),
             "batch_size": b,
             "step_size": step,
+            "negative_window": None,  # the whole batch, as the paper has it
             "epochs": epochs,
             "patience": epochs,  # as many as are asked for: nothing stops early
             "seed": factors.get("seed", 0),

@@ -64,7 +64,8 @@ def _trained(settings: dict[str, Any]) -> tuple[MDGNN, EventStream, str]:
     seed, beta, batch_size = settings["seed"], settings.get("beta", 0), settings["batch_size"]
     model = build_model(settings["model"], events, settings["model_options"], seed)
     smoothing = PRES(beta=beta, filter=False) if beta else None
-    fit(model, events, batch_size=batch_size, epochs=1, seed=seed, smoothing=smoothing)
+    whole = {"batch_size": batch_size, "negative_window": None}  # what negatives avoid, as in the paper
+    fit(model, events, epochs=1, seed=seed, smoothing=smoothing, **whole)
     objective = f", β {beta:g}" if beta else ""
     return model, events, f"of epoch 1 (batch_size {batch_size}, seed {seed}{objective})"
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pres.errors import OptionError
 from pres.events import EventStream
-from pres.incidence import distinct
+from pres.incidence import check_key_range, distinct
 from pres.models.half_events import HalfEvents, Moments
 from pres.models.reading import Contents, beside_memories
 from pres.models.states import States
@@ -140,7 +140,9 @@ class ByBlock:
         stage = views.number * stages + halves.of_state_keys(keys)[0]
         ends = torch.bincount(stage, minlength=len(views) * stages).view(-1, stages).cumsum(1).tolist()
         # Where the first half-events of blocks are among the rows of the view that those begin in.
-        stride = stages * halves.num_nodes * (len(halves.letters.to) + 1)
+        letters = len(halves.letters.to) + 1
+        check_key_range(stages * halves.num_nodes, letters * len(views))
+        stride = stages * halves.num_nodes * letters
         view = self._view_of(blocks)[self._block].clamp_(min=0)
         place = torch.searchsorted(views.number * stride + keys, view * stride + self._keys)
         place = (place - views.starts[view])[self._stands_for]

@@ -12,15 +12,24 @@ from pres.nn.messages import IdentityMessage
 from pres.sampling.index import check_slice
 
 
-def check_room(memory: Memory, message: IdentityMessage, codes: NodeCodes) -> None:
+def check_room(memory: Memory, message: IdentityMessage, codes: NodeCodes, aggregate: str) -> None:
     """Raise unless mail has the room for what a model sends, no more and no less."""
-    features = message.features.numeric_dim if message.mailed else 0
-    room, needed = memory.mail_dim - 2 * memory.dim, 2 * codes.dim + features
+    numeric, mailed = message.features.numeric_dim, message.mailed
+    if aggregate == "mean" and numeric and not mailed:
+        raise OptionError(
+            "aggregate='mean' keeps the mean of numeric features in mail: give mailed=True to the message, "
+            f"and Memory(…, feature_dim={2 * codes.dim + numeric})."
+        )
+    room, needed = memory.mail_dim - 2 * memory.dim, 2 * codes.dim + (numeric if mailed else 0)
     if room != needed:
+        otherwise = (
+            f", or mailed={not mailed} to the message"
+            if room == 2 * codes.dim + (0 if mailed else numeric)
+            else ""
+        )
         raise OptionError(
             f"mail has room for {room} numbers beside two memories, but {needed} are sent: 2 * {codes.dim} "
-            f"of codes and {features} features. Give Memory(…, feature_dim={needed}), or mailed={room > 0} "
-            "to the message: whether mail holds numeric features."
+            f"of codes and {needed - 2 * codes.dim} features. Give Memory(…, feature_dim={needed}){otherwise}."
         )
 
 

@@ -81,7 +81,7 @@ class MDGNN(Looking):
         self.neighbours, self.aggregate, self.deliver_to = neighbours, aggregate, deliver_to
         self.per_node, self.visibility, self.strategy = embed == "node", visibility, strategy
         self.codes = NodeCodes(events.num_nodes, 0) if codes is None else codes
-        check_room(memory, message, self.codes)
+        check_room(memory, message, self.codes, aggregate)
         node_dim = self.codes.dim + (0 if events.node_x is None else events.node_x.shape[1])
         self.node_projection = nn.Linear(node_dim, memory.dim) if node_dim else None
         self.register_buffer("node_x", events.node_x, persistent=False)

@@ -39,6 +39,7 @@ class View:
     ranked: Ranking | None = None  # of the roots, where there are hops
     prepared: Beforehand | None = None  # what the embedding knows of them already
     received: Tensor | None = None  # [u] letters each has of its own batch; None: as the batch finds them
+    read: Tensor | None = None  # [u] bool: whom roots or neighbours are, not only blocks need; None: all
     sight: Sight | None = None  # what it sees of a batch whose memory moves by blocks
     apart: bool = False  # whether every pair has roots of its own: the sources, then row by row who they meet
 
@@ -106,10 +107,11 @@ def views_of(
         nodes, pair, place, roots = _once_each(nodes, pair, moment, roots, b)
     t = t[pair]
     hops = [] if cutoffs is None else _as_hops(find(nodes, cutoffs[pair]), t)
-    known, received, root, hops = _among_distinct(nodes, hops, roots, pair, inside)
+    known, received, read, root, hops = _among_distinct(nodes, hops, roots, pair, inside)
     parts = zip(
         known,
         received,
+        read,
         roots.split(root),
         roots.split(t),
         _hops_of_each(hops, roots, rank_events) if hops else [[] for _ in range(turns)],
@@ -127,16 +129,19 @@ def views_of(
             to=own_place[b:].view(b, 1 + count),
             ranked=ranked,
             received=own_received,
+            read=own_read,
             apart=moment is None,
         )
-        for own_nodes, own_received, own_roots, own_t, own_hops, own_place, ranked in parts
+        for own_nodes, own_received, own_read, own_roots, own_t, own_hops, own_place, ranked in parts
     ]
 
 
 def _among_distinct(
     nodes: Tensor, hops: Sequence[Hop], roots: Parts, pair: Tensor, inside: Inside | None
-) -> tuple[Sequence[Tensor], Sequence[Tensor | None], Tensor, list[Hop]]:
+) -> tuple[Sequence[Tensor], Sequence[Tensor | None], Sequence[Tensor | None], Tensor, list[Hop]]:
     """Return each part's distinct nodes, their letters if ``inside``, and roots and hops as places there.
+
+    Before the roots comes whom these and the hops read, where there are others too.
 
     ``nodes`` `[r]` are those of the roots, ``pair`` `[r]` says which pair each is of.
     """
@@ -145,7 +150,8 @@ def _among_distinct(
         root_of.append(root_of[-1][hop.slots.query])
     if hops:
         everyone = torch.cat([nodes, *(hop.node for hop in hops)])
-    whose, received = torch.cat(root_of), cast(Sequence[Tensor | None], [None] * len(roots))
+    whose, nothing = torch.cat(root_of), cast(Sequence[Tensor | None], [None] * len(roots))
+    received = read = nothing
     number = roots.number[whose] if len(roots) > 1 else None
     if inside is None:
         distinct, parts, place = distinct_of_each(everyone, number, len(roots))
@@ -157,12 +163,16 @@ def _among_distinct(
             number = None if number is None else torch.cat([number, inside.further.view])
         keys = inside.halves.state_keys(everyone, letters)
         found, parts, place = distinct_of_each(keys, number, len(roots))
-        place = place[: len(whose)]
+        if inside.further is not None:
+            place = place[: len(whose)]
+            is_read = torch.zeros_like(found, dtype=torch.bool)
+            is_read[place if number is None else place + parts.starts[number[: len(whose)]]] = True
+            read = parts.split(is_read)
         _, distinct, letters = inside.halves.of_state_keys(found)
         received = parts.split(letters)
     root, *at = torch.split(place, [len(positions) for positions in root_of])
     hops = [replace(hop, node=of_hop) for hop, of_hop in zip(hops, at, strict=True)]
-    return parts.split(distinct), received, root, hops
+    return parts.split(distinct), received, read, root, hops
 
 
 def _once_each(

@@ -17,6 +17,7 @@ from pres.training.curve import draw_learning_curve
 from pres.training.run import Run
 from pres.training.state import EpochResult, Tensors, TrainingState, load_tensors, save_tensors
 
+BEFORE: dict[str, Any] = {"negative_window": None}  # how runs were trained before there was a setting
 MAY_CHANGE = ("epochs", "patience", "device", "compile")
 
 
@@ -123,7 +124,7 @@ class RunFolder:
     def config(self) -> dict[str, Any]:
         """Return the settings in the folder."""
         self._check_begun()
-        return self._read_json("config.json")
+        return BEFORE | self._read_json("config.json")
 
     def _check_begun(self) -> None:
         if not self.begun:

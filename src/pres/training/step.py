@@ -169,7 +169,8 @@ def train_on_batch(
             states = model.states_of(view, inside, depth)
             logits = model.logits(view, states)
         loss = link_loss(logits)
-        objective, found = _with_smoothing(loss, states, model.correction, smoothing)
+        updated = states.pending if view.read is None else states.pending & view.read
+        objective, found = _with_smoothing(loss, states, updated, model.correction, smoothing)
         optimiser.zero_grad()
         torch.autograd.backward(objective)
         known = [*found.values(), objective, _norm_of_gradients(optimiser)]
@@ -196,14 +197,14 @@ def link_loss(logits: Tensor) -> Tensor:
 
 
 def _with_smoothing(
-    loss: Tensor, states: States, correction: object, smoothing: PRES | None
+    loss: Tensor, states: States, updated: Tensor, correction: object, smoothing: PRES | None
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return what to minimise, and what is worth knowing about the step."""
-    found = {"loss": loss, "movement": movement(states.previous, states.kept, states.pending)}
+    """Return what to minimise, and what is worth knowing about the step and the nodes that it updated."""
+    found = {"loss": loss, "movement": movement(states.previous, states.kept, updated)}
     if smoothing is not None:
         with torch.set_grad_enabled(smoothing.beta > 0):
             per_node = smoothing.coherence == "node"
-            incoherence = coherence_loss(states.previous, states.kept, states.pending, per_node)
+            incoherence = coherence_loss(states.previous, states.kept, updated, per_node)
         found["coherence"] = 1 - incoherence
         if smoothing.beta > 0:
             loss = loss + smoothing.beta * incoherence
