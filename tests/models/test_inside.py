@@ -210,7 +210,7 @@ def test_whom_only_blocks_need_is_told_from_whom_a_step_reads(kind: str) -> None
     negatives = (batch.dst.unsqueeze(1) + 1) % stream.num_nodes
     view = model.look(batch, negatives, inside=inside, refresh=25)  # blocks begin where nobody looks
     places = torch.cat([view.roots, *(hop.node for hop in view.hops)])
-    assert view.read is not None and torch.equal(view.read.nonzero().squeeze(1), places.unique())
+    assert view.read is not None and torch.equal(view.read.nonzero().squeeze(1), torch.unique(places))
     assert 0 < int(view.read.sum()) < len(view.nodes)
 
 

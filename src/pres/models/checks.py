@@ -28,8 +28,8 @@ def check_room(memory: Memory, message: IdentityMessage, codes: NodeCodes, aggre
             else ""
         )
         raise OptionError(
-            f"mail has room for {room} numbers beside two memories, but {needed} are sent: 2 * {codes.dim} "
-            f"of codes and {needed - 2 * codes.dim} features. Give Memory(…, feature_dim={needed}){otherwise}."
+            f"mail has room for {room} numbers beside two memories, but {needed} are sent: 2 x {codes.dim} "
+            f"of codes, {needed - 2 * codes.dim} features. Give Memory(…, feature_dim={needed}){otherwise}."
         )
 
 
