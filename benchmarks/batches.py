@@ -33,8 +33,7 @@ MODES: dict[str, dict[str, Any]] = {
     "standard": {},
     "steps of 200": {"step_size": 200},
     "preset": {"preset": "large"},
-    "preset, steps of 400": {"preset": "large", "step_size": 400},
-    "preset, refresh 200": {"preset": "large", "refresh": 200},
+    "preset, steps of 800": {"preset": "large", "step_size": 800},
     "preset, exact": {"preset": "large", "memory": "exact"},
 }
 SIZES = (200, 800, 3200)

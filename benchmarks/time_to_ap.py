@@ -32,7 +32,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "standard 800": {"batch_size": 800, "lr_rule": "sqrt"},
     "preset 800": {"preset": "large", "batch_size": 800},
     "preset 3200": {"preset": "large"},
-    "preset 3200, step 400": {"preset": "large", "step_size": 400},
+    "preset 3200, step 800": {"preset": "large", "step_size": 800},
 }
 
 

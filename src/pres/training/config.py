@@ -17,7 +17,7 @@ from pres.smoothing.config import PRES
 PRESETS: dict[str, dict[str, Any]] = {
     "large": {
         "batch_size": 3200,
-        "step_size": 800,
+        "step_size": 400,
         "block": 200,
         "refresh": 50,
         "lr_rule": "sqrt",
