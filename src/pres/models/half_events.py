@@ -56,7 +56,7 @@ class HalfEvents:
     about: Tensor  # [m] the half-event that each is about
     blocks: Blocks | None  # how letters make room for each other, unless every one has a slot of its own
     mails: Tensor  # [num_nodes] how many each node had before the batch
-    moved: Tensor  # [v] the half-events that are moved,
+    moved: Tensor  # [v] the half-events that are moved, unless memory moves by blocks,
     moments: Moments  # [v] and what they follow from
 
     @property
@@ -230,6 +230,8 @@ def half_events(
         moved=none,
         moments=Moments(none, none, none.view(0, slots), none.view(0, slots)),
     )
+    if block is not None:
+        return halves  # blocks ask for the moments that they need
     received = halves.received(nodes, events)
     moved = received.nonzero().squeeze(1)
     return replace(halves, moved=moved, moments=halves.after(nodes[moved], received[moved], model.memory))
