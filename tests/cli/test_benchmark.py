@@ -29,7 +29,7 @@ def test_what_is_measured_is_what_was_asked_for(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("subprocess.run", measured)
     found = json.loads(invoke("--batch-size", "300", "--batch-size", "50", "--rounds", "2", "--json"))
     assert found == {"peers": [[300, 50], list(peers.OURS), 24_000, 2]}
-    assert invoke("--events", "600") == ""
+    assert invoke("--events", "2400") == ""
 
 
 def test_what_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -37,8 +37,11 @@ def test_what_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr("subprocess.run", lambda *given, **options: failed)
     with pytest.raises(OptionError, match="exit code 3"):
         invoke()
+    for wrong in (["--batch-size", "0"], ["--batch-size", "500", "--events", "400"]):
+        with pytest.raises(OptionError, match="do not fit"):
+            invoke(*wrong)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(OptionError, match=r"pip install 'pres\[pyg\]'"):
+    with pytest.raises(OptionError, match=r"pip install -c constraints.txt '.\[pyg\]'"):
         invoke()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(module, "__file__", str(tmp_path / "a" / "b" / "c" / "benchmark.py"))

@@ -13,6 +13,7 @@ from pres.models import MDGNN
 from pres.models.build import build_model
 from pres.training import advice
 from pres.training.advice import Advice, advise
+from pres.training.trials import try_batches
 from tests.oracles.sampling import fixed_edges
 from tests.training.runs import results
 
@@ -113,3 +114,11 @@ def test_what_cannot_be_probed_is_one_clear_line() -> None:
     own.options = None
     with pytest.raises(OptionError, match="it is of your own"):
         pres.fit(own, EVENTS, batch_size="auto")
+
+
+def test_a_factor_that_is_proposed_would_do() -> None:
+    events = pres.load("synthetic", num_events=2_000)  # 1,400 to train on
+    with pytest.raises(OptionError, match="use a factor of 3, or a batch size of 21"):
+        try_batches(events, "jodie", batch_size=100, factor=16)
+    with pytest.raises(OptionError, match="events: use a batch size of 175"):
+        try_batches(events, "jodie", batch_size=900, factor=2)

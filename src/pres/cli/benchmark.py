@@ -30,12 +30,17 @@ def benchmark(
 
     It wants a clone of the project, PyG and a quiet machine. `make bench` measures everything else too.
     """
+    sizes = batch_size or [200, 600, 2_400]
+    if min(sizes) < 1 or events < max(sizes):
+        raise OptionError(f"batches of {max(sizes):,} events do not fit in {events:,}: one or more each.")
     folder = next((f for f in (Path(__file__).parents[3], Path.cwd()) if (f / "benchmarks").is_dir()), None)
     if folder is None:
         raise OptionError("the benchmarks are not installed with pres: run this in a clone of the project.")
     if importlib.util.find_spec("torch_geometric") is None:
-        raise OptionError("this compares with PyG, which is not installed: pip install 'pres[pyg]'.")
-    sizes = batch_size or [200, 600, 2_400]
+        raise OptionError(
+            "this compares with PyG, which is not installed: in the clone of the project, "
+            f"{sys.executable} -m pip install -c constraints.txt '.[pyg]'."
+        )
     with tempfile.TemporaryDirectory() as scratch:
         found = Path(scratch) / "found.json"
         numbers = ["--events", events, "--rounds", rounds, "--batch-sizes", *sizes, "--json", found]

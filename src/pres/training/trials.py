@@ -68,9 +68,11 @@ def try_batches(
     }
     largest, train = factor * batch_size, len(events.split().train)
     if largest >= train:
+        fits = max(2, train // (4 * batch_size))
+        smaller = f"a factor of {fits}, or " if fits * batch_size < train else ""
         raise OptionError(
             f"batches of {largest:,} events ({factor} times {batch_size}) make one batch of the {train:,} "
-            f"training events: use a factor of {max(2, train // (4 * batch_size))}, or a smaller batch size."
+            f"training events: use {smaller}a batch size of {max(1, train // (4 * factor))}."
         )
     found = []
     for name, settings in ways.items():
