@@ -159,7 +159,7 @@ class InOrder:
             block: Instead, memory as just before each block of so many events, block after block: what
                 standard batches of that size would make of it.
             sent: The batch's letters, if they are known.
-            lazily: Leave blocks to `MemoryInOrder.measure`, with the weights of that moment.
+            lazily: Leave blocks to `ByBlock.measure`, with the weights of that moment.
         """
         halves = half_events(model, batch, sent, block)
         if block is not None:  # blocks find everything in their turn
