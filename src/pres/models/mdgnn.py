@@ -119,12 +119,12 @@ class MDGNN(Looking):
     def measure(self, nodes: Tensor) -> States:
         """Return the memory of distinct nodes, their pending mail taken in: ``s' = mem(s, msg(mail))``."""
         state = self.memory
-        previous, previous_update = rows(state.memory, nodes), state.last_update[nodes]
-        pending = state.mails_received[nodes] > 0
+        previous, previous_update = rows(state.memory, nodes), state.last_update.index_select(0, nodes)
+        pending = state.mails_received.index_select(0, nodes) > 0
         measured, last_update, mailed = previous, previous_update, pending.nonzero().squeeze(1)
         if len(mailed):
             mail = state.mail_of(nodes[mailed])
-            updated = self.updated(rows(previous, mailed), previous_update[mailed], mail)
+            updated = self.updated(rows(previous, mailed), previous_update.index_select(0, mailed), mail)
             measured, last_update = updated.to(previous.dtype), mail.newest_t
             if len(mailed) < len(nodes):
                 measured = previous.index_copy(0, mailed, measured)
@@ -137,9 +137,9 @@ class MDGNN(Looking):
             previous_update=previous_update,
             last_update=last_update,
             pending=pending,
-            count=state.count[nodes],
+            count=state.count.index_select(0, nodes),
             partner_count=None if self.correction is None else state.partner_count[nodes],
-            last_event=state.last_event[nodes],
+            last_event=state.last_event.index_select(0, nodes),
         )
 
     def updated(self, memory: Tensor, last_update: Tensor, mail: Mail) -> Tensor:
@@ -165,7 +165,7 @@ class MDGNN(Looking):
         memory = states.memory
         if self.node_projection is not None:
             memory = memory + self.node_projection(self._static(states.nodes).to(memory.dtype))
-        since_event = view.t - states.last_event[view.roots]
+        since_event = view.t - states.last_event.index_select(0, view.roots)
         given = (view.hops,) if view.prepared is None else (view.hops, view.prepared)
         embedding: Tensor = self.embedding(memory, view.roots, since_event, *given)
         return embedding
@@ -184,10 +184,9 @@ class MDGNN(Looking):
         """Return the same side by side `[b, 1 + count]`."""
         h = self.embed(view, states)
         if view.apart:
-            src, to = torch.split(h, [len(view.src), view.to.numel()])
-            of_src, of_to = self.link.src(src), self.link.dst(to).view(*view.to.shape, self.embedding.dim)
-        else:  # each distinct root once
-            of_src, of_to = rows(self.link.src(h), view.src), rows(self.link.dst(h), view.to)
+            return self.link.in_rows(h, *view.to.shape)
+        # Each distinct root once.
+        of_src, of_to = rows(self.link.src(h), view.src), rows(self.link.dst(h), view.to)
         return self.link.join(of_src.unsqueeze(1), of_to)
 
     def address(self, batch: EventStream) -> Delivery:
@@ -244,7 +243,7 @@ class MDGNN(Looking):
             states, places = self.measure(nodes), None
         if places is None:
             places = states.places_of(nodes)
-        self.memory.commit(nodes, rows(states.kept, places), states.last_update[places])
+        self.memory.commit(nodes, rows(states.kept, places), states.last_update.index_select(0, places))
         self._send_mail(batch, delivery)
         self.memory.position.fill_(batch.offset + len(batch))
 
@@ -258,7 +257,7 @@ class MDGNN(Looking):
             group = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
             total = content.new_zeros(len(counts), content.shape[1]).index_add_(0, group, content)
             content = total / counts.unsqueeze(1)
-        t = batch.t[last.at]
+        t = batch.t.index_select(0, last.at)
         self.memory.deliver(last.to, content, batch.offset + last.at, t)
         self.memory.tally(last.to, delivery.own_events, delivery.partner_events, t)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from pres.nn.scoring import scores
+
 LIMIT = 10.0  # standard deviations
 
 
@@ -18,6 +20,11 @@ class LinkDecoder(nn.Module):
     def forward(self, src: Tensor, dst: Tensor) -> Tensor:
         """Return logits `[...]` of sources and destinations `[..., dim]` (broadcast against each other)."""
         return self.join(self.src(src), self.dst(dst))
+
+    def in_rows(self, h: Tensor, b: int, k: int) -> Tensor:
+        """Return logits `[b, k]` of sources with the ``k`` that each meets; see `pres.nn.scoring.scores`."""
+        layers = self.src, self.dst, self.out
+        return scores(h, b, k, *(weight for layer in layers for weight in (layer.weight, layer.bias)))
 
     def join(self, of_src: Tensor, of_dst: Tensor) -> Tensor:
         """Return logits `[...]` of what ``src`` and ``dst`` made of embeddings, each of them once."""

@@ -100,20 +100,20 @@ class Memory(nn.Module):
         """Return the mail of distinct nodes `[w]`, all of which have some."""
         if self.slots == 1:
             place, slots = nodes, Slots.one_each(len(nodes), nodes.device)
-            newest_t = t = self.mail_t[nodes, 0]
+            newest_t = t = self.mail_t.view(-1).index_select(0, nodes)
         else:
             received, slot = self.mails_received[nodes], torch.arange(self.slots, device=nodes.device)
             slots = Slots.of(slot < received.unsqueeze(1))
             place = slots.pack((nodes * self.slots).unsqueeze(1) + slot)
             newest_t, t = self.mail_t[nodes, (received - 1) % self.slots], self.mail_t.view(-1)[place]
         content = Picked(self.mail.view(-1, self.mail_dim), place)
-        return Mail(content, self.mail_event.view(-1)[place], t, newest_t, slots)
+        return Mail(content, self.mail_event.view(-1).index_select(0, place), t, newest_t, slots)
 
     @torch.no_grad()
     def commit(self, nodes: Tensor, memory: Tensor, last_update: Tensor) -> None:
         """Write the memories `[u, dim]` of distinct nodes and the times they are of."""
-        self.memory[nodes] = memory.detach().to(self.memory.dtype)
-        self.last_update[nodes] = last_update
+        self.memory.index_copy_(0, nodes, memory.detach().to(self.memory.dtype))
+        self.last_update.index_copy_(0, nodes, last_update)
 
     @torch.no_grad()
     def deliver(
@@ -124,13 +124,15 @@ class Memory(nn.Module):
         A node may get several, but not more than it has slots; then ``rank`` `[m]` tells which comes after
         which, counted from 0 at each node.
         """
-        received = self.mails_received[nodes] + (0 if rank is None else rank)
-        slot = received % self.slots
-        self.mail[nodes, slot] = content.detach().to(self.mail.dtype)
-        self.mail_event[nodes, slot] = event
-        self.mail_t[nodes, slot] = t
+        received = self.mails_received.index_select(0, nodes)
+        if rank is not None:
+            received += rank
+        place = nodes if self.slots == 1 else nodes * self.slots + received % self.slots
+        self.mail.view(-1, self.mail_dim).index_copy_(0, place, content.detach().to(self.mail.dtype))
+        self.mail_event.view(-1).index_copy_(0, place, event)
+        self.mail_t.view(-1).index_copy_(0, place, t)
         if rank is None:
-            self.mails_received[nodes] = received + 1
+            self.mails_received.index_copy_(0, nodes, received.add_(1))
         else:
             self.mails_received.index_add_(0, nodes, torch.ones_like(nodes))
 
@@ -140,5 +142,7 @@ class Memory(nn.Module):
 
         ``t`` is the time of the last of them, where there is any.
         """
-        self.count[nodes], self.partner_count[nodes] = count, partner_count
-        self.last_event[nodes] = torch.where(count > 0, t, self.last_event[nodes])
+        self.count.index_copy_(0, nodes, count)
+        self.partner_count.index_copy_(0, nodes, partner_count)
+        last_event = torch.where(count > 0, t, self.last_event.index_select(0, nodes))
+        self.last_event.index_copy_(0, nodes, last_event)

@@ -35,7 +35,7 @@ class _Projected(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, memory: Tensor, roots: Tensor, elapsed: Tensor, weight: Tensor) -> Tensor:
         picked = rows(memory, roots)
-        factor = torch.addcmul(weight.new_ones(1), elapsed.unsqueeze(1), weight)
+        factor = (elapsed.unsqueeze(1) * weight).add_(1)  # `addcmul` is slow where it has to broadcast
         ctx.save_for_backward(memory, roots, elapsed, weight, picked, factor)
         return picked * factor
 

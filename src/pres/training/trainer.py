@@ -131,7 +131,8 @@ class Trainer:
         self.between_batches = False
         if self.batch == 0:
             self.model.reset()
-        self.model.train()
+        if self.batch == 0 or not self.model.training:  # it asks every module
+            self.model.train()
         prepared = self.ahead.take((self.epoch, self.batch))
         batch = prepared.batch
         for group in self.optimiser.param_groups:
