@@ -84,7 +84,8 @@ def train(
         float | None, typer.Option(help="Epochs over which the rate rises from 0.  \\[default: 0]")
     ] = None,
     optimiser: Annotated[
-        Literal["adam", "lamb"] | None, typer.Option(help="What moves the weights.  \\[default: adam]")
+        Literal["adam", "muon", "lamb"] | None,
+        typer.Option(help="What moves the weights.  \\[default: adam]"),
     ] = None,
     pres: Annotated[
         bool | None,

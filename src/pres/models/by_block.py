@@ -239,12 +239,12 @@ class ByBlock:
     def _times(self, moments: Moments) -> tuple[Tensor, Tensor, Tensor]:
         """Return the events and times `[u, slots]` of moments' mails, and the time `[u]` of memory then."""
         state, letters, batch = self.model.memory, self.halves.letters, self.batch
-        at, inside = letters.at[moments.read.clamp(min=0)], moments.read >= 0
-        node, slot = moments.node.unsqueeze(1), moments.stored.clamp(min=0)
-        t = torch.where(inside, batch.t[at], state.mail_t[node, slot])
-        event = torch.where(inside, batch.offset + at, state.mail_event[node, slot])
+        at, inside = rows(letters.at, moments.read.clamp(min=0)), moments.read >= 0
+        stored = (moments.node * state.slots).unsqueeze(1) + moments.stored.clamp(min=0)
+        t = torch.where(inside, rows(batch.t, at), rows(state.mail_t.view(-1), stored))
+        event = torch.where(inside, batch.offset + at, rows(state.mail_event.view(-1), stored))
         mailed = inside[:, 0] | (moments.stored[:, 0] >= 0)
-        return event, t, torch.where(mailed, t[:, 0], state.last_update[moments.node])
+        return event, t, torch.where(mailed, t[:, 0], rows(state.last_update, moments.node))
 
     def _rows(self, nodes: Tensor, received: Tensor) -> Rows:
         """Return rows of nodes `[u]` with so many letters `[u]` of the batch."""
@@ -256,11 +256,12 @@ class ByBlock:
         at = torch.searchsorted(found, nodes)
         first_memory, first_mail = self.contents.append(found)
         inside = moments.read >= 0
-        about = halves.about[moments.read.clamp(min=0)]
+        about = rows(halves.about, moments.read.clamp(min=0))
         stored = first_mail + (at * state.slots).unsqueeze(1) + moments.stored.clamp(min=0)
         event, t, last_update = self._times(moments)
         before = moments.before.clamp(min=0)
-        own = halves.letters.is_own[moments.read[:, 0].clamp(min=0)].long()
+        own = rows(halves.letters.is_own, moments.read[:, 0].clamp(min=0)).long()
+        last_known, last_event = rows(state.last_update, nodes), rows(state.last_event, nodes)
         return Rows(
             node=nodes,
             before=torch.where(begun, moments.before, first_memory + at),
@@ -268,10 +269,10 @@ class ByBlock:
             mask=inside | (moments.stored >= 0),
             event=event,
             t=t,
-            previous_update=torch.where(begun, self.last_update[before], state.last_update[nodes]),
+            previous_update=torch.where(begun, rows(self.last_update, before), last_known),
             last_update=last_update,
-            pending=~still | (state.mails_received[nodes] > 0),
-            count=torch.where(still, state.count[nodes], own),
-            partner_count=torch.where(still, state.partner_count[nodes], 1),
-            last_event=torch.where(begun, self.batch.t[halves.event[before]], state.last_event[nodes]),
+            pending=~still | (rows(state.mails_received, nodes) > 0),
+            count=torch.where(still, rows(state.count, nodes), own),
+            partner_count=torch.where(still, rows(state.partner_count, nodes), 1),
+            last_event=torch.where(begun, rows(self.batch.t, halves.event[before]), last_event),
         )

@@ -16,6 +16,7 @@ from pres.errors import OptionError
 from pres.events import EventStream
 from pres.incidence import incidences
 from pres.models.letters import Letters, letters_of, one_per_event
+from pres.nn.gather import rows
 from pres.nn.memory import Memory
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class Blocks:
         """Return the letters `[q, slots]` in mailboxes with ``newest`` `[q]`, and how many each has."""
         slot = torch.arange(slots, device=newest.device)
         earlier, first = self.earlier[newest].unsqueeze(1), self.first[newest].unsqueeze(1)
-        kept = self.kept[(first + earlier - slot).clamp(min=0)]
+        kept = rows(self.kept, (first + earlier - slot).clamp(min=0))
         return torch.where(slot == 0, self.last[newest].unsqueeze(1), kept), (1 + earlier).clamp(max=slots)
 
 

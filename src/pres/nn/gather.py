@@ -12,14 +12,14 @@ from pres.ranking import Ranking, ranking
 
 
 def rows(values: Tensor, places: Tensor) -> Tensor:
-    """Return `[..., d]`, the rows of ``values`` `[n, d]` at ``places`` `[...]`.
+    """Return `[..., d]`, the rows of ``values`` `[n, d]` at ``places`` `[...]`; or `[...]`, those of `[n]`.
 
     The backward pass adds in order. That of ``values[places]`` adds in parallel on the CPU, in whatever order
-    threads arrive, so that two runs differ in their last bits.
+    threads arrive, so that two runs differ in their last bits; and it is slower to begin with.
     """
     if places.ndim == 1:
         return values.index_select(0, places)
-    return values.index_select(0, places.flatten()).view(*places.shape, values.shape[1])
+    return values.index_select(0, places.flatten()).view(*places.shape, *values.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,7 @@ class FitConfig(Settings):
         "fixed"  # how lr grows with the events per step, from 200 on
     )
     warmup: float = pydantic.Field(0.0, ge=0, allow_inf_nan=False)  # epochs over which lr rises from 0
-    optimiser: Literal["adam", "lamb"] = "adam"
+    optimiser: Literal["adam", "muon", "lamb"] = "adam"
     smoothing: PRES | None = None  # mends what large batches do to memory
     memory: Literal["standard", "exact"] = "standard"  # "exact": as if events came one at a time
     sweeps: int = pydantic.Field(1, ge=1)  # passes over a batch towards the exact memory; 1: standard

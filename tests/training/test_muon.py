@@ -1,0 +1,122 @@
+"""Muon against its formula, one matrix at a time."""
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pres.training.muon import ITERATIONS, LEAST, Muon, orthogonal
+from pres.training.optimisers import optimiser_of
+
+
+def orthogonal_plainly(matrix: Tensor) -> Tensor:
+    """The iteration of Newton and Schulz on the matrix itself."""
+    found = matrix / matrix.norm()
+    for a, b, c in ITERATIONS:
+        product = found @ found.T
+        found = a * found + (b * product + c * product @ product) @ found
+    return found
+
+
+def numbers(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def test_matrices_together_become_what_each_becomes_alone() -> None:
+    matrices = [numbers(4, 4), numbers(3, 8, seed=1), numbers(4, 9, seed=2), 1e-6 * numbers(3, 5, seed=3)]
+    for found, matrix in zip(orthogonal(matrices), matrices, strict=True):
+        assert torch.allclose(found, orthogonal_plainly(matrix), atol=1e-10)
+
+
+def test_all_directions_become_about_equally_long() -> None:
+    matrix = numbers(50, 80) @ torch.diag(torch.logspace(0, -1.5, 80, dtype=torch.float64))
+    assert torch.linalg.cond(matrix) > 20
+    lengths = torch.linalg.svdvals(orthogonal([matrix])[0])
+    assert 0.3 < lengths.min() and lengths.max() < 1.3
+    u, _, v = torch.linalg.svd(matrix, full_matrices=False)
+    assert torch.dist(orthogonal([matrix])[0], u @ v) < 0.4 * torch.dist(torch.zeros_like(matrix), u @ v)
+
+
+def test_single_precision_is_enough_and_nothing_stays_nothing() -> None:
+    matrix = numbers(100, 300) @ torch.diag(torch.logspace(0, -3, 300, dtype=torch.float64))
+    assert torch.dist(orthogonal([matrix.float()])[0].double(), orthogonal_plainly(matrix)) < 1e-3 * 10
+    assert not orthogonal([torch.zeros(5, 7)])[0].any()
+
+
+class Everything(nn.Module):
+    """A matrix, a high one, a cell of three gates, a table, and what is too small to be a matrix."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wide, self.high = nn.Linear(LEAST + 4, LEAST), nn.Linear(LEAST, LEAST + 8)
+        self.cell = nn.GRUCell(LEAST + 2, LEAST)
+        self.table, self.small = nn.Embedding(2 * LEAST, LEAST), nn.Linear(LEAST, LEAST - 1)
+
+
+def gradients(model: nn.Module, seed: int) -> None:
+    for i, weight in enumerate(model.parameters()):
+        weight.grad = numbers(*weight.shape, seed=100 * seed + i)
+
+
+def test_matrices_and_gates_move_as_the_formula_says_and_the_rest_as_by_adam() -> None:
+    torch.manual_seed(0)
+    model = Everything().double()
+    plain = copy.deepcopy(model)
+    optimiser = Muon(model, lr=0.01, length=0.3)
+    matrices = {"wide.weight": 1, "high.weight": 1, "cell.weight_ih": 3, "cell.weight_hh": 3}
+    rest = [weight for name, weight in plain.named_parameters() if name not in matrices]
+    adam = torch.optim.Adam(rest, lr=0.01)
+    momenta = {name: torch.zeros_like(plain.get_parameter(name)) for name in matrices}
+    for step in range(3):
+        gradients(model, step)
+        gradients(plain, step)
+        optimiser.step()
+        adam.step()
+        for name, gates in matrices.items():
+            weight = plain.get_parameter(name)
+            assert weight.grad is not None
+            momenta[name] = 0.95 * momenta[name] + 0.05 * weight.grad
+            ahead = 0.05 * weight.grad + 0.95 * momenta[name]
+            for gate, of_gate in zip(weight.detach().chunk(gates), ahead.chunk(gates), strict=True):
+                high = of_gate.shape[0] > of_gate.shape[1]
+                move = orthogonal_plainly(of_gate.T).T if high else orthogonal_plainly(of_gate)
+                gate -= 0.01 * 0.3 * max(of_gate.shape) ** 0.5 * move
+    for mine, theirs in zip(model.parameters(), plain.parameters(), strict=True):
+        assert torch.allclose(mine, theirs, atol=1e-9)
+
+
+def test_it_goes_on_from_its_state_to_the_bit() -> None:
+    torch.manual_seed(0)
+    model = Everything()
+    optimiser = optimiser_of(model, "muon", 0.01)
+    assert isinstance(optimiser, Muon)
+    for step in range(2):
+        gradients_of(model, step)
+        optimiser.step()
+    other = copy.deepcopy(model)
+    resumed = optimiser_of(other, "muon", 0.01)
+    resumed.load_state_dict(copy.deepcopy(optimiser.state_dict()))
+    for one, by in ((model, optimiser), (other, resumed)):
+        gradients_of(one, 2)
+        by.step()
+    for mine, theirs in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.equal(mine, theirs)
+
+
+def gradients_of(model: nn.Module, seed: int) -> None:
+    for i, weight in enumerate(model.parameters()):
+        weight.grad = numbers(*weight.shape, seed=100 * seed + i).float()
+
+
+@pytest.mark.parametrize("frozen", ["wide.weight", "small.bias"])
+def test_what_has_no_gradient_stays(frozen: str) -> None:
+    torch.manual_seed(0)
+    model = Everything()
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    optimiser = Muon(model, lr=0.1)
+    gradients_of(model, 0)
+    model.get_parameter(frozen).grad = None
+    optimiser.step()
+    for name, weight in model.named_parameters():
+        assert torch.equal(weight, before[name]) == (name == frozen)
