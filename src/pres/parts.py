@@ -74,8 +74,9 @@ def rankings(given: Tensor, parts: Parts) -> Rankings:
     of_each = Ranking(
         values=found.values,
         place=found.place,
-        order=found.order - parts.starts[parts.number],  # a part's positions are sorted among themselves
-        starts=found.starts - parts.starts[number],
+        order=found.order
+        - parts.starts.index_select(0, parts.number),  # a part's positions are sorted among themselves
+        starts=found.starts - parts.starts.index_select(0, number),
     )
     return Rankings(of_each, parts, values)
 
@@ -99,5 +100,5 @@ def _ranked(given: Tensor, number: Tensor, count: int) -> tuple[Ranking, Tensor,
     found = ranking(number * stride + given)
     part = torch.div(found.values, stride, rounding_mode="floor")
     values = Parts.of_numbers(part, count)
-    own_values, place = found.values - part * stride, found.place - values.starts[number]
+    own_values, place = found.values - part * stride, found.place - values.starts.index_select(0, number)
     return replace(found, values=own_values, place=place), part, values

@@ -43,6 +43,5 @@ def ranking(given: Tensor) -> Ranking:
     first = torch.ones_like(ordered, dtype=torch.bool)
     torch.ne(ordered[1:], ordered[:-1], out=first[1:])
     starts = first.nonzero().squeeze(1)
-    place = torch.empty_like(order)
-    place[order] = first.cumsum(0).sub_(1)
-    return Ranking(ordered[starts], place.view_as(given), order, starts)
+    place = torch.empty_like(order).scatter_(0, order, first.cumsum(0).sub_(1))
+    return Ranking(ordered.index_select(0, starts), place.view_as(given), order, starts)

@@ -12,7 +12,7 @@ from pres.training.optimisers import optimiser_of
 
 def orthogonal_plainly(matrix: Tensor) -> Tensor:
     """The iteration of Newton and Schulz on the matrix itself."""
-    found = matrix / matrix.norm()
+    found: Tensor = matrix / matrix.norm()
     for a, b, c in ITERATIONS:
         product = found @ found.T
         found = a * found + (b * product + c * product @ product) @ found
@@ -33,7 +33,7 @@ def test_all_directions_become_about_equally_long() -> None:
     matrix = numbers(50, 80) @ torch.diag(torch.logspace(0, -1.5, 80, dtype=torch.float64))
     assert torch.linalg.cond(matrix) > 20
     lengths = torch.linalg.svdvals(orthogonal([matrix])[0])
-    assert 0.3 < lengths.min() and lengths.max() < 1.3
+    assert lengths.min() > 0.3 and lengths.max() < 1.3
     u, _, v = torch.linalg.svd(matrix, full_matrices=False)
     assert torch.dist(orthogonal([matrix])[0], u @ v) < 0.4 * torch.dist(torch.zeros_like(matrix), u @ v)
 

@@ -83,12 +83,12 @@ class HalfEvents:
         At stage 0 it has no mail at all, at stage 1 some from before the batch; then it is 2 and the blocks
         that must be done before that of its newest letter. Without blocks there is one stage for all letters.
         """
-        stage = (self.mails[nodes] > 0).long()
+        stage = (rows(self.mails, nodes) > 0).long()
         if self.block is None:
             stage = torch.where(received > 0, 2, stage)
         else:
             newest = torch.searchsorted(self.letter_keys, nodes * len(self.of_src)) + received - 1
-            block = torch.div(self.letters.at[newest.clamp(min=0)], self.block, rounding_mode="floor")
+            block = torch.div(rows(self.letters.at, newest.clamp(min=0)), self.block, rounding_mode="floor")
             stage = torch.where(received > 0, 2 + block, stage)
         return (stage * self.num_nodes + nodes) * (len(self.letters.to) + 1) + received
 
@@ -132,11 +132,11 @@ class HalfEvents:
         else:
             read, inside = self.blocks.read(newest, slots)
             inside = inside * some.unsqueeze(1)
-        before = torch.searchsorted(self.keys, nodes * b + self.letters.at[newest], right=True) - 1
-        begun = some & (before >= 0) & (self.node[before.clamp(min=0)] == nodes)
+        before = torch.searchsorted(self.keys, nodes * b + rows(self.letters.at, newest), right=True) - 1
+        begun = some & (before >= 0) & (rows(self.node, before.clamp(min=0)) == nodes)
         before = torch.where(begun, before, -1)
         older = slot - inside  # counted from the newest mail in the stored mailbox
-        stored = memory.mails_received[nodes].unsqueeze(1)
+        stored = rows(memory.mails_received, nodes).unsqueeze(1)
         return Moments(
             node=nodes,
             before=before,
@@ -175,9 +175,11 @@ class Blocks:
     def read(self, newest: Tensor, slots: int) -> tuple[Tensor, Tensor]:
         """Return the letters `[q, slots]` in mailboxes with ``newest`` `[q]`, and how many each has."""
         slot = torch.arange(slots, device=newest.device)
-        earlier, first = self.earlier[newest].unsqueeze(1), self.first[newest].unsqueeze(1)
+        earlier, first = (rows(of, newest).unsqueeze(1) for of in (self.earlier, self.first))
         kept = rows(self.kept, (first + earlier - slot).clamp(min=0))
-        return torch.where(slot == 0, self.last[newest].unsqueeze(1), kept), (1 + earlier).clamp(max=slots)
+        return torch.where(slot == 0, rows(self.last, newest).unsqueeze(1), kept), (1 + earlier).clamp(
+            max=slots
+        )
 
 
 def half_events(

@@ -23,7 +23,7 @@ class Letters:
     is_own: Tensor  # [m] bool: whether the event is the recipient's own
 
     def __getitem__(self, places: Tensor) -> Letters:
-        return Letters(*(field[places] for field in self._fields()))
+        return Letters(*(field.index_select(0, places) for field in self._fields()))
 
     def split(self, parts: Parts) -> list[Letters]:
         """Return each part of them."""
@@ -100,18 +100,20 @@ def letters_of(
     order = 2 * at + side
     if index is not None and cutoffs is not None:
         found = index.recent(own, cutoffs[at], neighbours)
-        row = torch.arange(len(own), device=own.device).unsqueeze(1).expand_as(found.nodes)[found.mask]
-        passed_on = Letters(found.nodes[found.mask], own[row], partner[row], at[row], ~sent.is_own[row])
+        filled = found.mask.flatten().nonzero().squeeze(1)
+        row = torch.div(filled, neighbours, rounding_mode="floor")
+        to = found.nodes.flatten().index_select(0, filled)
+        passed_on = replace(sent[row], to=to, is_own=torch.zeros_like(to, dtype=torch.bool))
         both = ("to", "own", "partner", "at", "is_own")
         sent = Letters(*(torch.cat([getattr(sent, name), getattr(passed_on, name)]) for name in both))
-        order = torch.cat([order, order[row]])
+        order = torch.cat([order, order.index_select(0, row)])
     span, to = 2 * len(batch), sent.to
     if turns > 1:
         to = to + torch.div(sent.at, len(batch) // turns, rounding_mode="floor") * batch.num_nodes
     key, by = torch.sort(to * (2 * span) + sent.is_own * span + order)
     once = torch.ones_like(key, dtype=torch.bool)
     once[1:] = key[1:] != key[:-1]  # a neighbour by several events gets a letter once
-    return sent[by[once]]
+    return sent[by.index_select(0, once.nonzero().squeeze(1))]
 
 
 def one_per_event(letters: Letters, batch_length: int) -> Letters:
@@ -120,7 +122,7 @@ def one_per_event(letters: Letters, batch_length: int) -> Letters:
     As if events came one at a time: of several the last counts, a recipient's own before its neighbours'.
     """
     order = torch.argsort(letters.to * batch_length + letters.at, stable=True)  # own ones stay last
-    to, at = letters.to[order], letters.at[order]
+    to, at = letters.to.index_select(0, order), letters.at.index_select(0, order)
     last = torch.ones_like(to, dtype=torch.bool)
     last[:-1] = (to[1:] != to[:-1]) | (at[1:] != at[:-1])
-    return letters[order[last]]
+    return letters[order.index_select(0, last.nonzero().squeeze(1))]

@@ -146,7 +146,7 @@ class MDGNN(Looking):
         """Return memories `[w, d]`, which are of times ``last_update`` `[w]`, moved by their mail."""
         # A single mail is timed by the gap it closes, the mails of a mailbox by their age.
         single = self.memory.slots == 1
-        difference = mail.t - last_update if single else mail.newest_t[mail.slots.query] - mail.t
+        difference = mail.t - last_update if single else rows(mail.newest_t, mail.slots.query) - mail.t
         moved: Tensor = self.updater(memory, self.message(mail, difference), mail.slots)
         return moved
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pres.models.half_events import HalfEvents
 from pres.nn.embedding import Beforehand, Hop
+from pres.nn.gather import rows
 from pres.nn.slots import Slots
 from pres.parts import Parts, distinct_of_each, rankings
 from pres.ranking import Ranking, ranking
@@ -105,8 +106,8 @@ def views_of(
         place = torch.arange(b * (2 + count), device=nodes.device).repeat(turns)
     else:
         nodes, pair, place, roots = _once_each(nodes, pair, moment, roots, b)
-    t = t[pair]
-    hops = [] if cutoffs is None else _as_hops(find(nodes, cutoffs[pair]), t)
+    t = rows(t, pair)
+    hops = [] if cutoffs is None else _as_hops(find(nodes, rows(cutoffs, pair)), t)
     known, received, read, root, hops = _among_distinct(nodes, hops, roots, pair, inside)
     parts = zip(
         known,
@@ -147,16 +148,16 @@ def _among_distinct(
     """
     everyone, root_of = nodes, [torch.arange(len(nodes), device=nodes.device)]
     for hop in hops:
-        root_of.append(root_of[-1][hop.slots.query])
+        root_of.append(rows(root_of[-1], hop.slots.query))
     if hops:
         everyone = torch.cat([nodes, *(hop.node for hop in hops)])
     whose, nothing = torch.cat(root_of), cast(Sequence[Tensor | None], [None] * len(roots))
     received = read = nothing
-    number = roots.number[whose] if len(roots) > 1 else None
+    number = rows(roots.number, whose) if len(roots) > 1 else None
     if inside is None:
         distinct, parts, place = distinct_of_each(everyone, number, len(roots))
     else:
-        letters = inside.halves.received(everyone, inside.places[pair[whose]])
+        letters = inside.halves.received(everyone, rows(inside.places, rows(pair, whose)))
         if inside.further is not None:
             everyone = torch.cat([everyone, inside.further.node])
             letters = torch.cat([letters, inside.further.received])
@@ -166,12 +167,13 @@ def _among_distinct(
         if inside.further is not None:
             place = place[: len(whose)]
             is_read = torch.zeros_like(found, dtype=torch.bool)
-            is_read[place if number is None else place + parts.starts[number[: len(whose)]]] = True
+            at = place if number is None else place + rows(parts.starts, number[: len(whose)])
+            is_read.index_fill_(0, at, True)
             read = parts.split(is_read)
         _, distinct, letters = inside.halves.of_state_keys(found)
         received = parts.split(letters)
-    root, *at = torch.split(place, [len(positions) for positions in root_of])
-    hops = [replace(hop, node=of_hop) for hop, of_hop in zip(hops, at, strict=True)]
+    root, *of_hops = torch.split(place, [len(positions) for positions in root_of])
+    hops = [replace(hop, node=of_hop) for hop, of_hop in zip(hops, of_hops, strict=True)]
     return parts.split(distinct), received, read, root, hops
 
 
@@ -180,13 +182,13 @@ def _once_each(
 ) -> tuple[Tensor, Tensor, Tensor, Parts]:
     """Return each distinct root, a pair it is of, where every root has become which, and the roots' parts."""
     stride = int(nodes.max()) + 1 if len(nodes) else 1
-    found = ranking(moment[pair] * stride + nodes)
+    found = ranking(rows(moment, pair) * stride + nodes)
     chosen = found.order[found.starts]
-    nodes, pair, place = nodes[chosen], pair[chosen], found.place
+    nodes, pair, place = rows(nodes, chosen), rows(pair, chosen), found.place
     if len(roots) == 1:
         return nodes, pair, place, Parts([len(nodes)], nodes.device)
     parts = Parts.of_numbers(torch.div(pair, b, rounding_mode="floor"), len(roots))
-    return nodes, pair, place - parts.starts[roots.number], parts
+    return nodes, pair, place - rows(parts.starts, roots.number), parts
 
 
 def _hops_of_each(hops: Sequence[Hop], roots: Parts, rank_events: bool) -> list[list[Hop]]:
@@ -220,7 +222,7 @@ def _as_hops(found: Sequence[Neighbours], t: Tensor) -> list[Hop]:
         nodes, events, then, mask = (field[asking] for field in fields) if hops else fields
         slots = Slots.of(mask)
         then = slots.pack(then)
-        hops.append(Hop(slots.pack(nodes), slots.pack(events), t[slots.query] - then, slots))
+        hops.append(Hop(slots.pack(nodes), slots.pack(events), rows(t, slots.query) - then, slots))
         k = mask.shape[1]
-        t, asking = then, asking[slots.query] * k + slots.filled % k
+        t, asking = then, rows(asking, slots.query) * k + slots.filled % k
     return hops

@@ -209,7 +209,9 @@ def _of_vectors(
     if asked.asker is not None:
         order, starts = asked.slots_by_asker
         starts, weight = _per_head(starts, heads, s), of_score.index_select(1, order)
-        places = [place[:s][order].repeat(heads) for place in places]  # as for one head, so for all
+        places = [
+            place[:s].index_select(0, order).repeat(heads) for place in places
+        ]  # as for one head, so for all
     flat = weight.flatten()
     sums = _side_by_side(
         _weighted_sums(table, place, starts, flat) for table, place in zip(tables, places, strict=True)
@@ -228,15 +230,15 @@ def _of_table(
     starts, q, m = by.starts * heads, len(of_read) // heads, len(vectors) // heads
     sums = _weighted_sums(
         of_read,
-        (asked.slots.query[by.order].unsqueeze(1) + head * q).flatten(),
+        (asked.slots.query.index_select(0, by.order).unsqueeze(1) + head * q).flatten(),
         starts,
-        kept.T[by.order].flatten(),
+        kept.index_select(1, by.order).T.flatten(),
     )
     sums += _weighted_sums(
         vectors,
-        (asked.of_slots[by.order].unsqueeze(1) + head * m).flatten(),
+        (asked.of_slots.index_select(0, by.order).unsqueeze(1) + head * m).flatten(),
         starts,
-        of_score.T[by.order].flatten(),
+        of_score.index_select(1, by.order).T.flatten(),
     )
     return part.spread(sums)
 

@@ -69,8 +69,8 @@ class Slots:
         """Return the parts of the packed slots that belong to parts of the queries, and the slots of each."""
         if len(queries) == 1:
             return Parts([len(self)], self.filled.device), [self]
-        number, k = queries.number[self.query], self.mask.shape[1]
-        slots, first = Parts.of_numbers(number, len(queries)), queries.starts[number]
+        number, k = queries.number.index_select(0, self.query), self.mask.shape[1]
+        slots, first = Parts.of_numbers(number, len(queries)), queries.starts.index_select(0, number)
         fields = (
             queries.split(self.mask),
             slots.split(self.filled - first * k),
@@ -103,7 +103,7 @@ class Asked:
     @cached_property
     def of_slots(self) -> Tensor:
         """The asker `[s]` of each filled slot's query."""
-        return self.slots.query if self.asker is None else self.asker[self.slots.query]
+        return self.slots.query if self.asker is None else self.asker.index_select(0, self.slots.query)
 
     def of_each(self, vectors: Tensor) -> Tensor:
         """Return the vectors `[..., q, d]` of the queries from those of the askers `[..., m, d]`."""
