@@ -56,7 +56,7 @@ class Everything(nn.Module):
 
 def gradients(model: nn.Module, seed: int) -> None:
     for i, weight in enumerate(model.parameters()):
-        weight.grad = numbers(*weight.shape, seed=100 * seed + i)
+        weight.grad = numbers(*weight.shape, seed=100 * seed + i).to(weight.dtype)
 
 
 def test_matrices_and_gates_move_as_the_formula_says_and_the_rest_as_by_adam() -> None:
@@ -64,24 +64,35 @@ def test_matrices_and_gates_move_as_the_formula_says_and_the_rest_as_by_adam() -
     model = Everything().double()
     plain = copy.deepcopy(model)
     optimiser = Muon(model, lr=0.01, length=0.3)
-    matrices = {"wide.weight": 1, "high.weight": 1, "cell.weight_ih": 3, "cell.weight_hh": 3}
-    rest = [weight for name, weight in plain.named_parameters() if name not in matrices]
+    matrices = ["wide.weight"], ["high.weight"], ["cell.weight_ih", "cell.weight_hh"]
+    names = [name for matrix in matrices for name in matrix]
+    rest = [weight for name, weight in plain.named_parameters() if name not in names]
     adam = torch.optim.Adam(rest, lr=0.01)
-    momenta = {name: torch.zeros_like(plain.get_parameter(name)) for name in matrices}
+    momenta = {name: torch.zeros_like(plain.get_parameter(name)) for name in names}
     for step in range(3):
         gradients(model, step)
         gradients(plain, step)
         optimiser.step()
         adam.step()
-        for name, gates in matrices.items():
-            weight = plain.get_parameter(name)
-            assert weight.grad is not None
-            momenta[name] = 0.95 * momenta[name] + 0.05 * weight.grad
-            ahead = 0.05 * weight.grad + 0.95 * momenta[name]
-            for gate, of_gate in zip(weight.detach().chunk(gates), ahead.chunk(gates), strict=True):
-                high = of_gate.shape[0] > of_gate.shape[1]
-                move = orthogonal_plainly(of_gate.T).T if high else orthogonal_plainly(of_gate)
-                gate -= 0.01 * 0.3 * max(of_gate.shape) ** 0.5 * move
+        ahead = {}
+        for name in names:
+            gradient = plain.get_parameter(name).grad
+            assert gradient is not None
+            momenta[name] = 0.95 * momenta[name] + 0.05 * gradient
+            ahead[name] = 0.05 * gradient + 0.95 * momenta[name]
+        for matrix in matrices:
+            gates = 3 if len(matrix) == 2 else 1
+            side_by_side = torch.cat([ahead[name] for name in matrix], dim=1)
+            moves = []
+            for gate in side_by_side.chunk(gates):
+                high = gate.shape[0] > gate.shape[1]
+                move = orthogonal_plainly(gate.T).T if high else orthogonal_plainly(gate)
+                moves.append(0.01 * 0.3 * max(gate.shape) ** 0.5 * move)
+            begin = 0
+            for name in matrix:
+                weight = plain.get_parameter(name).detach()
+                weight -= torch.cat(moves)[:, begin : begin + weight.shape[1]]
+                begin += weight.shape[1]
     for mine, theirs in zip(model.parameters(), plain.parameters(), strict=True):
         assert torch.allclose(mine, theirs, atol=1e-9)
 
@@ -92,21 +103,16 @@ def test_it_goes_on_from_its_state_to_the_bit() -> None:
     optimiser = optimiser_of(model, "muon", 0.01)
     assert isinstance(optimiser, Muon)
     for step in range(2):
-        gradients_of(model, step)
+        gradients(model, step)
         optimiser.step()
     other = copy.deepcopy(model)
     resumed = optimiser_of(other, "muon", 0.01)
     resumed.load_state_dict(copy.deepcopy(optimiser.state_dict()))
     for one, by in ((model, optimiser), (other, resumed)):
-        gradients_of(one, 2)
+        gradients(one, 2)
         by.step()
     for mine, theirs in zip(model.parameters(), other.parameters(), strict=True):
         assert torch.equal(mine, theirs)
-
-
-def gradients_of(model: nn.Module, seed: int) -> None:
-    for i, weight in enumerate(model.parameters()):
-        weight.grad = numbers(*weight.shape, seed=100 * seed + i).float()
 
 
 @pytest.mark.parametrize("frozen", ["wide.weight", "small.bias"])
@@ -115,7 +121,7 @@ def test_what_has_no_gradient_stays(frozen: str) -> None:
     model = Everything()
     before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
     optimiser = Muon(model, lr=0.1)
-    gradients_of(model, 0)
+    gradients(model, 0)
     model.get_parameter(frozen).grad = None
     optimiser.step()
     for name, weight in model.named_parameters():

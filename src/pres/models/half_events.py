@@ -169,7 +169,9 @@ class Blocks:
         own = torch.where(letters.is_own, place, -1).cummax(0).values
         last = torch.where(own >= start[number], own, place)
         ends = torch.cat([start[1:] - 1, place[-1:]])
-        first = torch.searchsorted(letters.to[start], letters.to)
+        another = torch.ones_like(begins)
+        another[1:] = letters.to[1:] != letters.to[:-1]
+        first = torch.where(another, number, 0).cummax(0).values  # numbers increase
         return cls(last, last[ends], number - first, first)
 
     def read(self, newest: Tensor, slots: int) -> tuple[Tensor, Tensor]:
@@ -227,7 +229,9 @@ def half_events(
         of_dst=of_dst,
         letters=letters,
         letter_keys=letters.to * b + letters.at,
-        about=torch.searchsorted(keys, letters.own * b + letters.at),
+        about=torch.where(
+            letters.own == rows(batch.src, letters.at), rows(of_src, letters.at), rows(of_dst, letters.at)
+        ),
         blocks=None if block is None or slots == 1 else Blocks.of(letters, block, b),
         mails=model.memory.mails_received,
         moved=none,
