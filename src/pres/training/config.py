@@ -17,9 +17,10 @@ from pres.smoothing.config import PRES
 PRESETS: dict[str, dict[str, Any]] = {
     "large": {
         "batch_size": 3200,
-        "step_size": 400,
+        "step_size": 1600,
         "block": 200,
-        "refresh": 50,
+        "refresh": 200,
+        "optimiser": "muon",
         "lr_rule": "sqrt",
         "warmup": 0.25,
     },
