@@ -111,7 +111,8 @@ def test_the_preset_is_the_default_of_what_is_not_given() -> None:
     assert given.refresh == PRESETS["large"]["refresh"]
     assert FitConfig.of({"preset": "large", "memory": "exact"}).block is None
     by_name = pres.fit(made(), EVENTS, preset="large", batch_size=400, epochs=1)
-    written_out = pres.fit(made(), EVENTS, **PRESETS["large"] | {"batch_size": 400}, epochs=1)
+    smaller = {"batch_size": 400, "step_size": 400}
+    written_out = pres.fit(made(), EVENTS, **PRESETS["large"] | smaller, epochs=1)
     assert results(by_name) == results(written_out)
 
 

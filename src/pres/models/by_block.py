@@ -19,6 +19,7 @@ from pres.models.states import States
 from pres.nn.gather import Picked, rows
 from pres.nn.memory import Mail
 from pres.nn.slots import Slots
+from pres.nn.updaters import InTurns, in_turns
 from pres.parts import Parts
 
 if TYPE_CHECKING:
@@ -167,11 +168,17 @@ class ByBlock:
 
     def measure(self, sight: Sight) -> States:
         """Return the memory of a view's nodes, and go on with the blocks that begin in it."""
-        found, seen = list(self._stages(sight)), sight.rows
+        correction, seen, bare = self.model.correction, sight.rows, sight.ends[0]
+        turns = None  # a correction follows each turn with a gradient of its own
+        if correction is None and torch.is_grad_enabled():
+            turns = in_turns(self.model.updater, seen.node.device)
+        found = list(self._stages(sight, turns))
         previous, measured, kept = (
             part[0] if len(part) == 1 else torch.cat(part) for part in zip(*found, strict=True)
         )
-        correction = self.model.correction
+        if turns is not None and bare < len(previous):
+            moved = turns.all().to(previous.dtype)
+            measured = torch.cat([previous[:bare], moved]) if bare else moved
         return States(
             nodes=seen.node,
             previous=previous,
@@ -191,26 +198,32 @@ class ByBlock:
         stops = [len(self.batch)]
         node, received, _ = self.beginnings(stops)
         order = torch.argsort(self.halves.state_keys(node, received))
-        for _ in self._stages(*self.look([node[order]], [received[order]], stops)):
+        (sight,) = self.look([node[order]], [received[order]], stops)
+        for _ in self._stages(sight):
             pass
 
-    def _stages(self, sight: Sight) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield the memory of a view's nodes before, measured and to be kept, stage after stage."""
+    def _stages(self, sight: Sight, turns: InTurns | None = None) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Yield the memory of a view's nodes before, measured and to be kept, stage after stage.
+
+        With ``turns`` it is those that have the gradients.
+        """
         if self.done < sight.blocks.start:
             raise OptionError("the steps of a batch with blocks are measured one after another, all of them.")
         u, begin = len(sight.rows.node), 0
         memory = self.contents.memory.new_empty(u, self.contents.memory.shape[1])
         for block, place in zip(sight.blocks, sight.places, strict=True):
             if begin < sight.ends[block + 1]:  # what the blocks before this one have moved
-                yield self._measured(sight, begin, sight.ends[block + 1], memory)
+                yield self._measured(sight, begin, sight.ends[block + 1], memory, turns)
                 begin = sight.ends[block + 1]
             if block == self.done:
                 self.contents.write(self._half_events[block], rows(memory, place))
                 self.done += 1
         if begin < u:
-            yield self._measured(sight, begin, u, memory)
+            yield self._measured(sight, begin, u, memory, turns)
 
-    def _measured(self, sight: Sight, begin: int, end: int, memory: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _measured(
+        self, sight: Sight, begin: int, end: int, memory: Tensor, turns: InTurns | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the memory of some rows, and write to ``memory`` what their blocks are to have."""
         model, seen, some = self.model, sight.rows, slice(begin, end)
         bare, still = (min(max(until, begin), end) for until in sight.ends[:2])
@@ -222,7 +235,7 @@ class ByBlock:
             content, event, t = (slots.pack(part[mailed]) for part in (seen.content, seen.event, seen.t))
             mail = Mail(Picked(self.contents.table, content), event, t, seen.last_update[mailed], slots)
             moved = previous[bare - begin :]
-            measured = model.updated(moved, seen.previous_update[mailed], mail).to(previous.dtype)
+            measured = model.updated(moved, seen.previous_update[mailed], mail, turns).to(previous.dtype)
             if bare > begin:
                 measured = torch.cat([previous[: bare - begin], measured])
         kept = measured

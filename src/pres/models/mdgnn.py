@@ -26,7 +26,7 @@ from pres.nn.decoders import LinkDecoder
 from pres.nn.gather import rows
 from pres.nn.memory import Mail, Memory
 from pres.nn.messages import IdentityMessage
-from pres.nn.updaters import GRUUpdater, MailboxAttention, RNNUpdater
+from pres.nn.updaters import GRUUpdater, InTurns, MailboxAttention, RNNUpdater
 from pres.sampling import TemporalIndex
 from pres.sampling.index import Strategy, Visibility
 
@@ -142,12 +142,17 @@ class MDGNN(Looking):
             last_event=state.last_event.index_select(0, nodes),
         )
 
-    def updated(self, memory: Tensor, last_update: Tensor, mail: Mail) -> Tensor:
-        """Return memories `[w, d]`, which are of times ``last_update`` `[w]`, moved by their mail."""
+    def updated(
+        self, memory: Tensor, last_update: Tensor, mail: Mail, turns: InTurns | None = None
+    ) -> Tensor:
+        """Return memories `[w, d]`, which are of times ``last_update`` `[w]`, moved by their mail.
+
+        If that is one of several ``turns``, they will have the gradients.
+        """
         # A single mail is timed by the gap it closes, the mails of a mailbox by their age.
         single = self.memory.slots == 1
         difference = mail.t - last_update if single else rows(mail.newest_t, mail.slots.query) - mail.t
-        moved: Tensor = self.updater(memory, self.message(mail, difference), mail.slots)
+        moved: Tensor = (turns or self.updater)(memory, self.message(mail, difference), mail.slots)
         return moved
 
     def states_of(self, view: View, inside: MemoryInOrder | None = None, depth: int = 1) -> States:

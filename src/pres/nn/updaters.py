@@ -9,9 +9,49 @@ from torch import Tensor, nn
 
 from pres.errors import OptionError
 from pres.nn.attention import LinearAttention
-from pres.nn.cells import gru
+from pres.nn.cells import GRUInTurns, gru
 from pres.nn.gather import Picked
 from pres.nn.slots import Asked, Slots
+
+
+class InTurns:
+    """An updater that moves memories in turns, each when what it needs of those before is known."""
+
+    def __init__(self, updater: nn.Module) -> None:
+        self.updater = updater
+        self._found: list[Tensor] = []
+
+    def __call__(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
+        """Return new memories as the updater does; with their gradients only `all` has them for certain."""
+        self._found.append(self.updater(memory, messages, slots))
+        return self._found[-1]
+
+    def all(self) -> Tensor:
+        """Return the memories of all turns so far, one after another."""
+        return self._found[0] if len(self._found) == 1 else torch.cat(self._found)
+
+
+class _WithOneGradient(InTurns):
+    """The same of an updater that ends in a gated cell, whose gradient is made once for all turns."""
+
+    def __init__(self, updater: GRUUpdater | MailboxAttention, repeated: bool) -> None:
+        super().__init__(updater)
+        self._input, self._cell = updater.input_of, GRUInTurns(updater.cell, repeated)
+
+    def __call__(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
+        return self._cell.move(self._input(memory, messages, slots), memory)
+
+    def all(self) -> Tensor:
+        return self._cell.all()
+
+
+def in_turns(updater: nn.Module, device: torch.device) -> InTurns:
+    """Return an updater that is to move memories in turns."""
+    # What was compiled is to run, and autocast chooses its precision operation by operation.
+    otherwise = updater._compiled_call_impl is not None or torch.is_autocast_enabled(device.type)
+    if otherwise or not isinstance(updater, GRUUpdater | MailboxAttention):
+        return InTurns(updater)
+    return _WithOneGradient(updater, isinstance(updater, GRUUpdater) and updater.repeated)
 
 
 class GRUUpdater(nn.Module):
@@ -29,7 +69,11 @@ class GRUUpdater(nn.Module):
 
     def forward(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
         """Return new memories `[w, d]` from old ones and messages `[w, m]`, one to each."""
-        return gru(self.cell, _side_by_side(messages), memory, self.repeated)
+        return gru(self.cell, self.input_of(memory, messages, slots), memory, self.repeated)
+
+    def input_of(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
+        """Return what the cell moves memories by `[w, m]`."""
+        return _side_by_side(messages)
 
 
 class RNNUpdater(nn.Module):
@@ -78,4 +122,8 @@ class MailboxAttention(LinearAttention):
 
     def forward(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
         """Return new memories `[w, d]` from old ones, and messages `[s, m]` in the slots of mailboxes."""
-        return gru(self.cell, self.read(self.query(memory), messages, Asked(slots)), memory)
+        return gru(self.cell, self.input_of(memory, messages, slots), memory)
+
+    def input_of(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
+        """Return what the cell moves memories by `[w, d]`."""
+        return self.read(self.query(memory), messages, Asked(slots))
