@@ -33,7 +33,7 @@ MODES: dict[str, dict[str, Any]] = {
     "standard": {},
     "steps of 200": {"step_size": 200},
     "preset": {"preset": "large"},
-    "preset, steps of 800": {"preset": "large", "step_size": 800},
+    "preset, Adam": {"preset": "large", "optimiser": "adam"},
     "preset, exact": {"preset": "large", "memory": "exact"},
 }
 SIZES = (200, 800, 3200)

@@ -29,10 +29,10 @@ from pres.training.trainer import Trainer
 SLACK = 0.003
 WAYS: dict[str, dict[str, Any]] = {
     "standard 200": {"batch_size": 200},
-    "standard 800": {"batch_size": 800, "lr_rule": "sqrt"},
+    "standard 200, Muon": {"batch_size": 200, "optimiser": "muon"},
     "preset 800": {"preset": "large", "batch_size": 800},
+    "preset 1600": {"preset": "large", "batch_size": 1600},
     "preset 3200": {"preset": "large"},
-    "preset 3200, step 800": {"preset": "large", "step_size": 800},
 }
 
 
