@@ -9,6 +9,7 @@ import torch
 
 from pres.errors import OptionError
 from pres.models import MDGNN
+from pres.nn.updaters import GRUUpdater
 from pres.sampling import TemporalBatches
 from tests.models.conftest import KINDS, make, random_events, stream_of
 
@@ -243,6 +244,24 @@ def test_no_memory_is_measured_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
     update = model.updater.forward
     monkeypatch.setattr(model.updater, "forward", counted)
-    with torch.no_grad():  # else the updater goes in turns
-        states = model.states_of(view, inside)
+    states = model.states_of(view, inside)
     assert sum(measured) == int(states.pending.sum()) > 0
+
+
+def test_an_updater_of_ones_own_is_called_in_blocks_too() -> None:
+    class Halved(GRUUpdater):
+        def forward(self, *given: Any) -> torch.Tensor:
+            return 0.5 * super().forward(*given)
+
+    stream = stream_of(random_events(seed=9, n=150))
+    model = make("jodie", stream)
+    model.updater.__class__ = Halved
+    model.absorb(stream[:40])
+    batch, found = stream[40:100], []
+    for learning in (True, False):
+        inside = model.in_order.memory(model, batch, block=10, lazily=True)
+        view = model.look(batch, (batch.dst.unsqueeze(1) + 1) % stream.num_nodes, inside=inside, refresh=5)
+        with torch.set_grad_enabled(learning):
+            found.append(model.states_of(view, inside).memory)
+    assert found[0].requires_grad and not found[1].requires_grad
+    assert torch.equal(*found) and found[0].any()

@@ -32,6 +32,7 @@ MEANS: dict[str, dict[str, Any]] = {
     "shift": {"shift": True},
     "bounded": {"most_lost": 40},
     "lamb": {"optimiser": "lamb", "lr": 0.01, "warmup": 0.5},
+    "muon": {"optimiser": "muon", "step_size": 100, "block": 50, "refresh": 50},
 }
 
 

@@ -1,6 +1,7 @@
 """Muon against its formula, one matrix at a time."""
 
 import copy
+import pickle
 
 import pytest
 import torch
@@ -40,7 +41,7 @@ def test_all_directions_become_about_equally_long() -> None:
 
 def test_single_precision_is_enough_and_nothing_stays_nothing() -> None:
     matrix = numbers(100, 300) @ torch.diag(torch.logspace(0, -3, 300, dtype=torch.float64))
-    assert torch.dist(orthogonal([matrix.float()])[0].double(), orthogonal_plainly(matrix)) < 1e-3 * 10
+    assert torch.dist(orthogonal([matrix.float()])[0].double(), orthogonal_plainly(matrix)) < 1e-2
     assert not orthogonal([torch.zeros(5, 7)])[0].any()
 
 
@@ -126,3 +127,61 @@ def test_what_has_no_gradient_stays(frozen: str) -> None:
     optimiser.step()
     for name, weight in model.named_parameters():
         assert torch.equal(weight, before[name]) == (name == frozen)
+
+
+def test_a_copy_and_a_pickle_go_on_as_the_optimiser_does() -> None:
+    torch.manual_seed(0)
+    model = Everything()
+    optimiser = Muon(model, lr=0.01)
+    gradients(model, 0)
+    optimiser.step()
+    copies = [copy.deepcopy((model, optimiser)), pickle.loads(pickle.dumps((model, optimiser)))]
+    for one, by in ((model, optimiser), *copies):
+        gradients(one, 1)
+        by.step()
+    for one, _ in copies:
+        for mine, theirs in zip(model.parameters(), one.parameters(), strict=True):
+            assert torch.equal(mine, theirs)
+
+
+def test_small_cells_and_halves_of_cells_are_no_matrices() -> None:
+    small, half = nn.GRUCell(LEAST + 4, LEAST - 8), nn.GRUCell(LEAST, LEAST)
+    half.weight_ih.requires_grad_(False)
+    for cell in (small, half):
+        before = cell.weight_ih.detach().clone()
+        optimiser = Muon(cell, lr=0.01)
+        assert not optimiser.matrices
+        gradients(cell, 0)
+        optimiser.step()
+        assert torch.equal(cell.weight_ih, before) == (cell is half)
+
+
+def test_weights_of_several_types_move_each_in_its_own() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(LEAST, LEAST), nn.Linear(LEAST, LEAST).double())
+    gradients(model, 0)
+    alone = [copy.deepcopy(part) for part in model]
+    Muon(model, lr=0.01).step()
+    for part, own in zip(model, alone, strict=True):
+        for weight, gradient in zip(own.parameters(), part.parameters(), strict=True):
+            weight.grad = gradient.grad
+        Muon(own, lr=0.01).step()
+        for mine, theirs in zip(part.parameters(), own.parameters(), strict=True):
+            assert torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize("name", ["muon", "lamb", "adam"])
+def test_a_closure_has_gradients(name: str) -> None:
+    layer = nn.Linear(LEAST, LEAST)
+    before = layer.weight.detach().clone()
+    optimiser = optimiser_of(layer, name, 0.01)
+
+    def closure() -> float:
+        optimiser.zero_grad()
+        loss = layer(torch.ones(1, LEAST)).square().sum()
+        torch.autograd.backward(loss)
+        return float(loss.detach())
+
+    found = optimiser.step(closure)
+    assert found is not None and found > 0
+    assert not torch.equal(layer.weight, before)

@@ -172,19 +172,19 @@ class ByBlock:
         turns = None  # a correction follows each turn with a gradient of its own
         if correction is None and torch.is_grad_enabled():
             turns = in_turns(self.model.updater, seen.node.device)
-        found = list(self._stages(sight, turns))
-        previous, measured, kept = (
-            part[0] if len(part) == 1 else torch.cat(part) for part in zip(*found, strict=True)
+        parts = zip(*self._stages(sight, turns), strict=True)
+        previous, measured, kept = (list(of_stages) for of_stages in parts)
+        if turns is not None and bare < len(seen.node):  # those without mail come first
+            measured = kept = [previous[0][:bare], turns.all().to(previous[0].dtype)]
+        before, found, to_keep = (
+            part[0] if len(part) == 1 else torch.cat(part) for part in (previous, measured, kept)
         )
-        if turns is not None and bare < len(previous):
-            moved = turns.all().to(previous.dtype)
-            measured = torch.cat([previous[:bare], moved]) if bare else moved
         return States(
             nodes=seen.node,
-            previous=previous,
-            measured=measured,
-            kept=kept if correction is not None else measured,
-            memory=measured if correction is None or not correction.embedded else kept,
+            previous=before,
+            measured=found,
+            kept=to_keep if correction is not None else found,
+            memory=found if correction is None or not correction.embedded else to_keep,
             previous_update=seen.previous_update,
             last_update=seen.last_update,
             pending=seen.pending,

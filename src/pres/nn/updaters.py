@@ -15,43 +15,33 @@ from pres.nn.slots import Asked, Slots
 
 
 class InTurns:
-    """An updater that moves memories in turns, each when what it needs of those before is known."""
+    """An updater that moves memories in turns, each when what it needs of those before is known.
 
-    def __init__(self, updater: nn.Module) -> None:
-        self.updater = updater
-        self._found: list[Tensor] = []
+    It ends in a gated cell, whose gradient is made once for all turns.
+    """
 
-    def __call__(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
-        """Return new memories as the updater does; with their gradients only `all` has them for certain."""
-        self._found.append(self.updater(memory, messages, slots))
-        return self._found[-1]
-
-    def all(self) -> Tensor:
-        """Return the memories of all turns so far, one after another."""
-        return self._found[0] if len(self._found) == 1 else torch.cat(self._found)
-
-
-class _WithOneGradient(InTurns):
-    """The same of an updater that ends in a gated cell, whose gradient is made once for all turns."""
-
-    def __init__(self, updater: GRUUpdater | MailboxAttention, repeated: bool) -> None:
-        super().__init__(updater)
-        self._input, self._cell = updater.input_of, GRUInTurns(updater.cell, repeated)
+    def __init__(self, updater: GRUUpdater | MailboxAttention) -> None:
+        self._input = updater.input_of
+        self._cell = GRUInTurns(updater.cell, isinstance(updater, GRUUpdater) and updater.repeated)
 
     def __call__(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
+        """Return new memories as the updater does, without gradients: `all` has them."""
         return self._cell.move(self._input(memory, messages, slots), memory)
 
     def all(self) -> Tensor:
+        """Return the memories of all turns so far, one after another."""
         return self._cell.all()
 
 
-def in_turns(updater: nn.Module, device: torch.device) -> InTurns:
-    """Return an updater that is to move memories in turns."""
-    # What was compiled is to run, and autocast chooses its precision operation by operation.
-    otherwise = updater._compiled_call_impl is not None or torch.is_autocast_enabled(device.type)
-    if otherwise or not isinstance(updater, GRUUpdater | MailboxAttention):
-        return InTurns(updater)
-    return _WithOneGradient(updater, isinstance(updater, GRUUpdater) and updater.repeated)
+def in_turns(updater: nn.Module, device: torch.device) -> InTurns | None:
+    """Return an updater that is to move memories in turns; None if its own call is to be made each time."""
+    ours = type(updater) is GRUUpdater or type(updater) is MailboxAttention  # others have a way of their own
+    if not isinstance(updater, GRUUpdater | MailboxAttention) or not ours or "forward" in vars(updater):
+        return None
+    called = (updater._forward_hooks, updater._forward_pre_hooks, updater._compiled_call_impl)
+    if any(called) or torch.is_autocast_enabled(device.type):  # precision is chosen operation by operation
+        return None
+    return InTurns(updater)
 
 
 class GRUUpdater(nn.Module):

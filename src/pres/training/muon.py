@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -70,12 +70,16 @@ class Muon(torch.optim.Optimizer):
         self.matrices = list(_matrices(model))
         weights = [weight for matrix in self.matrices for weight, _ in matrix.parts]
         self._of_matrices = list(dict.fromkeys(weights))
-        self._rest = [p for p in self.param_groups[0]["params"] if p not in set(weights)]
+        known = set(weights)
+        self._rest = [p for p in self.param_groups[0]["params"] if p not in known]
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Move every weight that has a gradient once."""
-        loss = None if closure is None else closure()
+        """Move every weight that has a gradient once; a gate needs those of both of its parts."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
         (group,) = self.param_groups
         self._step_as_adam([weight for weight in self._rest if weight.grad is not None])
         ahead: dict[Tensor, Tensor] = {}
@@ -91,6 +95,10 @@ class Muon(torch.optim.Optimizer):
         for matrix, move in zip(moved, moves, strict=True):
             matrix.move(move, group["lr"] * group["length"] * math.sqrt(move.shape[1]))
         return loss
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in ("matrices", "_of_matrices", "_rest")}
+        return super().__getstate__() | own
 
     def _step_as_adam(self, weights: Sequence[nn.Parameter]) -> None:
         (group,) = self.param_groups
@@ -125,8 +133,9 @@ def _matrices(model: nn.Module) -> Iterator[Matrix]:
     known = set(tables)
     for cell in (part for part in model.modules() if isinstance(part, nn.RNNCellBase)):
         both, d = (cell.weight_ih, cell.weight_hh), cell.hidden_size
-        if d >= LEAST and all(weight.requires_grad and weight not in known for weight in both):
-            known |= set(both)
+        whole = d >= LEAST and all(weight.requires_grad and weight not in known for weight in both)
+        known |= set(both)  # one alone, or a small one, moves as by Adam
+        if whole:
             for start in range(0, len(cell.weight_ih), d):
                 yield Matrix([(weight, slice(start, start + d)) for weight in both])
     for weight in model.parameters():
@@ -141,10 +150,11 @@ def orthogonal(matrices: Sequence[Tensor]) -> list[Tensor]:
     it is found what all iterations come to from those alone, for all matrices of the same height together.
     """
     found: dict[int, Tensor] = {}
-    for height in {len(matrix) for matrix in matrices}:
+    kinds = [(len(matrix), matrix.dtype, matrix.device) for matrix in matrices]
+    for kind in dict.fromkeys(kinds):
         shapes: dict[int, list[int]] = {}
         for i, matrix in enumerate(matrices):
-            if len(matrix) == height:
+            if kinds[i] == kind:
                 shapes.setdefault(matrix.shape[1], []).append(i)
         alike = [torch.stack([matrices[i] for i in those]) for those in shapes.values()]
         factors = _factors(torch.cat([those @ those.mT for those in alike]))
