@@ -27,7 +27,7 @@ def test_batches_shows_three_ways_on_ones_own_log(tmp_path: Path) -> None:
     assert [tuple(trial[name] for name in shown) for trial in trials] == [
         ("standard", 50, 50, None, None),
         ("standard, 4x", 200, 200, None, None),
-        ("preset, 4x", 200, 200, 200, 50),
+        ("preset, 4x", 200, 200, 200, 200),
     ]
     assert all(0 < trial["test_ap"] <= 1 and trial["events_per_second"] > 0 for trial in trials)
     assert trials[1]["val_ap"] != trials[2]["val_ap"]  # the preset is more than a size
@@ -70,7 +70,7 @@ def test_the_preset_is_a_flag(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     config = json.loads(done.stdout)["config"]
     assert (config["preset"], config["batch_size"], config["step_size"]) == ("large", 150, 150)
-    assert config["refresh"] == 50 and config["lr_rule"] == "sqrt"
+    assert config["refresh"] == 150 and config["optimiser"] == "muon" and config["lr_rule"] == "sqrt"
     more = run("train", "--resume", tmp_path / "run", "--epochs", "2", "--json")
     assert more.returncode == 0, more.stderr
     assert json.loads(more.stdout)["config"]["refresh"] == 50

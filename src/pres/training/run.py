@@ -99,6 +99,8 @@ class Run:
         ways = [f"preset {preset}"] if preset is not None else []
         ways += [f"batches of {batch:,}"] if batch != FitConfig.model_fields["batch_size"].default else []
         ways += [f"steps of {step:,}"] if step not in (None, batch) else []
+        optimiser = self.config.get("optimiser", "adam")
+        ways += [f"optimiser {optimiser}"] if optimiser != "adam" else []
         ways += ["PRES"] if self.config["smoothing"] is not None else []
         ways += ["exact memory"] if self.config["memory"] == "exact" else []
         ways += [f"{self.config['sweeps']} sweeps"] if self.config["sweeps"] > 1 else []
