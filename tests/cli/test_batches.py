@@ -37,7 +37,7 @@ def test_batches_shows_three_ways_on_ones_own_log(tmp_path: Path) -> None:
     rows = [line.split() for line in printed.stdout.splitlines()]
     assert rows[1][:6] == ["way", "batch", "step", "block", "refresh", "val"]
     assert rows[2][:5] == ["standard", "50", "50", "–", "–"]
-    assert rows[4][:6] == ["preset,", "4x", "200", "200", "200", "50"]
+    assert rows[4][:6] == ["preset,", "4x", "200", "200", "200", "200"]
     wrong = run("batches", *source, "--factor", "1")
     assert wrong.returncode == 1 and "factor=1" in wrong.stderr and "Traceback" not in wrong.stderr
 
@@ -73,7 +73,7 @@ def test_the_preset_is_a_flag(tmp_path: Path) -> None:
     assert config["refresh"] == 150 and config["optimiser"] == "muon" and config["lr_rule"] == "sqrt"
     more = run("train", "--resume", tmp_path / "run", "--epochs", "2", "--json")
     assert more.returncode == 0, more.stderr
-    assert json.loads(more.stdout)["config"]["refresh"] == 50
+    assert json.loads(more.stdout)["config"]["refresh"] == 150
 
 
 @pytest.mark.parametrize(

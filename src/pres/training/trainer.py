@@ -16,7 +16,7 @@ from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.counter_random import derived
 from pres.smoothing import Filter
 from pres.training.ahead import Ahead
-from pres.training.config import FitConfig
+from pres.training.config import PRESETS, FitConfig
 from pres.training.evaluation import evaluate
 from pres.training.metrics import LinkMetrics
 from pres.training.optimisers import FlatAdam, optimiser_of
@@ -51,9 +51,10 @@ class Trainer:
         self.split = events.split()
         train = len(self.split.train)
         if config.batch_size >= train:
-            beside_a_preset = (
-                f" (preset='{config.preset}' has {config.batch_size:,} unless told)" if config.preset else ""
-            )
+            usual = PRESETS[config.preset]["batch_size"] if config.preset else None
+            beside_a_preset = ""
+            if config.batch_size == usual:
+                beside_a_preset = f" (preset='{config.preset}' has {usual:,} unless told)"
             raise OptionError(
                 f"batch_size={config.batch_size:,} makes one batch of the {train:,} training events; the "
                 f"memory learns from the second on. Use at most {train // 2:,}{beside_a_preset}."
