@@ -70,7 +70,7 @@ def test_a_run_is_told_by_its_name_and_with_how_memory_moved(
     assert contents.folder == "one"
     names = [heading.title for heading in contents.runs.headings]
     told = dict(zip(names, contents.runs.shown()[0], strict=True))
-    expected = {"run": "one", "b": "300", "step": "300", "block": "100", "refresh": "50", "preset": "large"}
+    expected = {"run": "one", "b": "300", "step": "300", "block": "100", "refresh": "200", "preset": "large"}
     assert told | expected == told
     assert contents.settings[0].command == "pres train --config config.json --out ../one-again"
     assert "<strong>1</strong> run</li>" in render(Path())
