@@ -74,8 +74,8 @@ def rankings(given: Tensor, parts: Parts) -> Rankings:
     of_each = Ranking(
         values=found.values,
         place=found.place,
-        order=found.order
-        - parts.starts.index_select(0, parts.number),  # a part's positions are sorted among themselves
+        # A part's positions are sorted among themselves.
+        order=found.order - parts.starts.index_select(0, parts.number),
         starts=found.starts - parts.starts.index_select(0, number),
     )
     return Rankings(of_each, parts, values)

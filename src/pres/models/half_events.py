@@ -179,9 +179,8 @@ class Blocks:
         slot = torch.arange(slots, device=newest.device)
         earlier, first = (rows(of, newest).unsqueeze(1) for of in (self.earlier, self.first))
         kept = rows(self.kept, (first + earlier - slot).clamp(min=0))
-        return torch.where(slot == 0, rows(self.last, newest).unsqueeze(1), kept), (1 + earlier).clamp(
-            max=slots
-        )
+        read = torch.where(slot == 0, rows(self.last, newest).unsqueeze(1), kept)
+        return read, (1 + earlier).clamp(max=slots)
 
 
 def half_events(

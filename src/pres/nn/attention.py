@@ -209,9 +209,8 @@ def _of_vectors(
     if asked.asker is not None:
         order, starts = asked.slots_by_asker
         starts, weight = _per_head(starts, heads, s), of_score.index_select(1, order)
-        places = [
-            place[:s].index_select(0, order).repeat(heads) for place in places
-        ]  # as for one head, so for all
+        # As for one head, so for all.
+        places = [place[:s].index_select(0, order).repeat(heads) for place in places]
     flat = weight.flatten()
     sums = _side_by_side(
         _weighted_sums(table, place, starts, flat) for table, place in zip(tables, places, strict=True)

@@ -40,7 +40,7 @@ class Muon(torch.optim.Optimizer):
     """Moves each matrix by the nearest orthogonal one to its momentum, and everything else as Adam does.
 
     All directions of a matrix then move equally far (Jordan et al., 2024): few large steps come as far as
-    many small ones. A step costs a few products of small matrices, so it pays from some hundred events on.
+    many small ones. A step costs a few products of small matrices more, some milliseconds.
     Each gate of a recurrent cell is a matrix of its own; tables of which a step reads some rows are none.
 
     Args:
@@ -76,10 +76,7 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """Move every weight that has a gradient once; a gate needs those of both of its parts."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         (group,) = self.param_groups
         self._step_as_adam([weight for weight in self._rest if weight.grad is not None])
         ahead: dict[Tensor, Tensor] = {}
@@ -125,6 +122,14 @@ class Muon(torch.optim.Optimizer):
             eps=group["eps"],
             maximize=False,
         )
+
+
+def loss_of(closure: Callable[[], float] | None) -> float | None:
+    """Return the loss that a step is given, with gradients on though the step itself has none."""
+    if closure is None:
+        return None
+    with torch.enable_grad():
+        return closure()
 
 
 def _matrices(model: nn.Module) -> Iterator[Matrix]:

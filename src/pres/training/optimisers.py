@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim.adam import adam
 
 from pres.errors import OptionError
-from pres.training.muon import Muon
+from pres.training.muon import Muon, loss_of
 
 
 class LAMB(torch.optim.Optimizer):
@@ -38,10 +38,7 @@ class LAMB(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """Move every weight once."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         for group in self.param_groups:
             first, second = group["betas"]
             for weight in group["params"]:
