@@ -29,7 +29,11 @@ class IdentityMessage(nn.Module):
         super().__init__()
         self.features, self.time, self.mailed = features, time, mailed
         self._looked_up = features.embedded_dim + (0 if mailed else features.numeric_dim)
-        self.dim = memory.mail_dim + self._looked_up + time.dim
+        self.dim = self.width = memory.mail_dim + self._looked_up + time.dim  # of everything; time comes last
+
+    def read_by(self, updater: nn.Module) -> list[Tensor]:
+        """Return the weights whose first columns read everything; none of an updater that tells of none."""
+        return list(getattr(updater, "of_messages", []))
 
     def forward(self, mail: Mail, difference: Tensor) -> list[Picked]:
         """Return messages `[s, dim]` of mail whose time differences are `[s]`, part by part."""
@@ -60,6 +64,12 @@ class MLPMessage(IdentityMessage):
         super().__init__(memory, features, time, mailed)
         self.mlp = nn.Sequential(nn.Linear(self.dim, dim), nn.ReLU(), nn.Linear(dim, dim))
         self.dim = dim
+
+    def read_by(self, updater: nn.Module) -> list[Tensor]:
+        """Return the weight whose columns read everything: the summary's own."""
+        first = self.mlp[0]
+        assert isinstance(first, nn.Linear)
+        return [first.weight]
 
     def forward(self, mail: Mail, difference: Tensor) -> list[Picked]:
         """Return messages `[s, dim]`."""

@@ -57,6 +57,11 @@ class GRUUpdater(nn.Module):
         super().__init__()
         self.cell, self.repeated = nn.GRUCell(message_dim, memory_dim), repeated
 
+    @property
+    def of_messages(self) -> list[Tensor]:
+        """The weights whose first columns read a message."""
+        return [self.cell.weight_ih]
+
     def forward(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
         """Return new memories `[w, d]` from old ones and messages `[w, m]`, one to each."""
         return gru(self.cell, self.input_of(memory, messages, slots), memory, self.repeated)
@@ -82,6 +87,11 @@ class RNNUpdater(nn.Module):
         self.repeated = repeated
         self.linear = nn.Linear(message_dim + (0 if repeated else memory_dim), memory_dim)
         self.norm = nn.LayerNorm(memory_dim)
+
+    @property
+    def of_messages(self) -> list[Tensor]:
+        """The weights whose first columns read a message."""
+        return [self.linear.weight]
 
     def forward(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
         """Return new memories `[w, d]` from old ones and messages `[w, m]`, one to each."""
@@ -109,6 +119,11 @@ class MailboxAttention(LinearAttention):
             raise OptionError(f"heads={heads} must divide memory_dim={memory_dim}.")
         super().__init__(memory_dim, message_dim, memory_dim, heads, dropout)
         self.cell = nn.GRUCell(memory_dim, memory_dim)
+
+    @property
+    def of_messages(self) -> list[Tensor]:
+        """The weights whose first columns read a message."""
+        return [self.key.weight, self.value.weight]
 
     def forward(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
         """Return new memories `[w, d]` from old ones, and messages `[s, m]` in the slots of mailboxes."""

@@ -17,7 +17,8 @@ from pres.models import MDGNN
 from pres.models.build import build_model
 from pres.sampling import PendingProfile, TemporalBatches
 from pres.training.config import FitConfig
-from pres.training.trainer import USUAL_STEP, Trainer
+from pres.training.rates import USUAL_STEP
+from pres.training.trainer import Trainer
 
 SIZES = (200, 400, 800, 1600, 3200, 6400)
 PROBED = (200, 800, 3200)  # as far as the probe has events for them

@@ -19,21 +19,22 @@ ITERATIONS = ((8.0934, -23.6204, 17.4462), (3.6366, -2.7219, 0.5365), (2.6613, -
 class Matrix(NamedTuple):
     """What moves as one matrix: a weight, or what a gate of a recurrent cell has for input and state."""
 
-    parts: list[tuple[Tensor, slice]]  # weights, and which of their rows; they stand side by side
+    parts: list[
+        tuple[Tensor, tuple[slice, slice]]
+    ]  # weights, their rows and columns; they stand side by side
 
     def of(self, values: Mapping[Tensor, Tensor]) -> Tensor:
         """Return it of values like the weights, lying so that it is not higher than wide."""
-        whole = torch.cat([values[weight][rows] for weight, rows in self.parts], dim=1)
+        whole = torch.cat([values[weight][where] for weight, where in self.parts], dim=1)
         return whole if whole.shape[0] <= whole.shape[1] else whole.T
 
     def move(self, move: Tensor, length: float) -> None:
         """Let the weights go so far against ``move``, which lies as `of` has it."""
-        first, rows = self.parts[0]
-        high = first[rows].shape[0] != move.shape[0]
-        widths = [weight.shape[1] for weight, _ in self.parts]
-        moves = torch.split(move.T if high else move, widths, dim=1)
-        for (weight, rows), part in zip(self.parts, moves, strict=True):
-            weight[rows].sub_(part, alpha=length)
+        own = [weight[where] for weight, where in self.parts]
+        high = own[0].shape[0] != move.shape[0]
+        moves = torch.split(move.T if high else move, [part.shape[1] for part in own], dim=1)
+        for part, of_part in zip(own, moves, strict=True):
+            part.sub_(of_part, alpha=length)
 
 
 class Muon(torch.optim.Optimizer):
@@ -43,9 +44,15 @@ class Muon(torch.optim.Optimizer):
     many small ones. A step costs a few products of small matrices more, some milliseconds.
     Each gate of a recurrent cell is a matrix of its own; tables of which a step reads some rows are none.
 
+    Directions that training hardly tells anything of move as far as all others, and matter once the stream
+    changes. So matrices shrink a little at every step, and some columns may be told to stay.
+
     Args:
         model: Whose weights are moved, those that learn.
         lr: Learning rate, as for Adam.
+        rest: Learning rate of everything that is no matrix, by ``lr``.
+        weight_decay: How much of itself a matrix loses at a step, by the learning rate.
+        still: Columns of weights that do not move as a part of their matrix, and shrink like it.
         momentum: Share of the old in a matrix's momentum.
         length: Root mean square of a matrix's step, by the learning rate.
         betas: Decay of Adam's two moments.
@@ -56,18 +63,20 @@ class Muon(torch.optim.Optimizer):
         self,
         model: nn.Module,
         lr: float,
+        *,
+        rest: float = 1.0,
+        weight_decay: float = 0.0,
+        still: Mapping[Tensor, slice] | None = None,
         momentum: float = 0.95,
         length: float = 0.4,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
     ) -> None:
+        own = {"rest": rest, "weight_decay": weight_decay, "momentum": momentum, "length": length}
         # The last two tell `load_state_dict` that Adam's count of steps belongs on the weights' device.
-        defaults = {"momentum": momentum, "length": length, "betas": betas, "eps": eps}
-        super().__init__(
-            [p for p in model.parameters() if p.requires_grad],
-            {"lr": lr, **defaults, "fused": True, "capturable": False},
-        )
-        self.matrices = list(_matrices(model))
+        defaults = {"lr": lr, **own, "betas": betas, "eps": eps, "fused": True, "capturable": False}
+        super().__init__([p for p in model.parameters() if p.requires_grad], defaults)
+        self.matrices = list(_matrices(model, still or {}))
         weights = [weight for matrix in self.matrices for weight, _ in matrix.parts]
         self._of_matrices = list(dict.fromkeys(weights))
         known = set(weights)
@@ -88,6 +97,8 @@ class Muon(torch.optim.Optimizer):
                 state["momentum"].lerp_(weight.grad, 1 - group["momentum"])
                 ahead[weight] = weight.grad.lerp(state["momentum"], group["momentum"])
         moved = [matrix for matrix in self.matrices if all(weight in ahead for weight, _ in matrix.parts)]
+        if ahead and group["weight_decay"]:
+            torch._foreach_mul_(list(ahead), 1 - group["lr"] * group["weight_decay"])
         moves = orthogonal([matrix.of(ahead) for matrix in moved])
         for matrix, move in zip(moved, moves, strict=True):
             matrix.move(move, group["lr"] * group["length"] * math.sqrt(move.shape[1]))
@@ -117,7 +128,7 @@ class Muon(torch.optim.Optimizer):
             amsgrad=False,
             beta1=group["betas"][0],
             beta2=group["betas"][1],
-            lr=group["lr"],
+            lr=group["lr"] * group["rest"],
             weight_decay=0.0,
             eps=group["eps"],
             maximize=False,
@@ -132,7 +143,7 @@ def loss_of(closure: Callable[[], float] | None) -> float | None:
         return closure()
 
 
-def _matrices(model: nn.Module) -> Iterator[Matrix]:
+def _matrices(model: nn.Module, still: Mapping[Tensor, slice]) -> Iterator[Matrix]:
     """Yield what moves as a matrix among a model's weights that learn."""
     tables = [part.weight for part in model.modules() if isinstance(part, nn.Embedding)]
     known = set(tables)
@@ -142,10 +153,20 @@ def _matrices(model: nn.Module) -> Iterator[Matrix]:
         known |= set(both)  # one alone, or a small one, moves as by Adam
         if whole:
             for start in range(0, len(cell.weight_ih), d):
-                yield Matrix([(weight, slice(start, start + d)) for weight in both])
+                yield Matrix(
+                    [part for weight in both for part in _parts(weight, slice(start, start + d), still)]
+                )
     for weight in model.parameters():
         if weight.requires_grad and weight.ndim == 2 and weight not in known and min(weight.shape) >= LEAST:
-            yield Matrix([(weight, slice(None))])
+            yield Matrix(_parts(weight, slice(None), still))
+
+
+def _parts(
+    weight: Tensor, rows: slice, still: Mapping[Tensor, slice]
+) -> list[tuple[Tensor, tuple[slice, slice]]]:
+    """Return what moves of some rows of a weight: the columns on both sides of those that stay."""
+    stay, end = still.get(weight, slice(0, 0)), weight.shape[1]
+    return [(weight, (rows, slice(a, b))) for a, b in ((0, stay.start), (stay.stop, end)) if a < b]
 
 
 def orthogonal(matrices: Sequence[Tensor]) -> list[Tensor]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 
@@ -19,7 +18,8 @@ from pres.training.ahead import Ahead
 from pres.training.config import PRESETS, FitConfig
 from pres.training.evaluation import evaluate
 from pres.training.metrics import LinkMetrics
-from pres.training.optimisers import FlatAdam, optimiser_of
+from pres.training.optimisers import FlatAdam
+from pres.training.rates import optimiser_for, rate
 from pres.training.smoothing import new_filter
 from pres.training.state import EpochResult, Tensors, TrainingState, state_of
 from pres.training.step import (
@@ -30,8 +30,6 @@ from pres.training.step import (
     prepare,
     train_on_batch,
 )
-
-USUAL_STEP = 200  # events per optimiser step that a learning rate is meant for
 
 
 class Trainer:
@@ -70,7 +68,7 @@ class Trainer:
             self.sampler.check(TemporalBatches(part, config.eval_batch_size))
         if config.smoothing is not None or isinstance(model.correction, Filter):  # one's own may stay
             model.correction = new_filter(model, config.smoothing, events)
-        self.optimiser = optimiser_of(model, config.optimiser, config.lr)
+        self.optimiser = optimiser_for(model, events, config, self.per_step)
         self.ahead = Ahead(self.prepare)
         self.prepared_at_once = PREPARED_AT_ONCE  # events; with 1 each batch is prepared by itself
         self._coming: dict[tuple[int, int], Prepared] = {}  # batches that were prepared with earlier ones
@@ -178,21 +176,15 @@ class Trainer:
         found = prepare(self.model, batches, negatives, b, config.step_size, seed, config.depth)
         return {(epoch, number + i): prepared for i, prepared in enumerate(found)}
 
+    @property
+    def per_step(self) -> float:
+        """Events between two updates of the weights, which are at most those of a batch."""
+        return min(self.config.events_per_step, len(self.split.train) / len(self.batches))
+
     def learning_rate(self) -> float:
         """Return the step size of the next batch."""
-        config = self.config
-        per_batch = len(self.split.train) / len(self.batches)
-        lr, growth = config.lr, min(config.events_per_step, per_batch) / USUAL_STEP
-        if config.lr_rule == "linear":
-            lr *= growth
-        elif config.lr_rule == "sqrt" or (config.smoothing and config.smoothing.lr_rule == "sqrt"):
-            lr *= math.sqrt(growth)
-        epochs = self.epoch - 1 + self.batch / len(self.batches)  # done so far
-        if config.warmup:
-            lr *= min(1.0, (epochs + 1 / len(self.batches)) / config.warmup)
-        if config.lr_decay == "none":
-            return lr
-        return lr * 0.5 * (1 + math.cos(math.pi * epochs / config.epochs))
+        batch = 1 / len(self.batches)
+        return rate(self.config, self.per_step, self.epoch - 1 + self.batch * batch, batch)
 
     def evaluate(self, part: EventStream) -> LinkMetrics:
         """Return the metrics on a part that follows what the memory has taken in."""
