@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
 
 class TimeEncoding(nn.Module):
     """Encodes time differences by cosines of many frequencies, from fast to slow.
+
+    Differences beyond ``limit``, in units of ``scale``, count as that long. It is part of the state; there is
+    none until `limit_times` sets one.
 
     The frequencies are fixed unless ``learned``. The derivative of ``cos(w Δt)`` by ``w`` is as large as
     ``Δt``, and one ordinary step of an optimiser moves a slow frequency by many times its size: learned
@@ -25,6 +30,8 @@ class TimeEncoding(nn.Module):
         self.dim, self.scale = dim, scale
         self.frequency = nn.Parameter(10.0 ** -torch.linspace(0, 9, dim), requires_grad=learned)
         self.phase = nn.Parameter(torch.zeros(dim), requires_grad=learned)
+        self.register_buffer("limit", torch.tensor(math.inf))
+        self.limit: Tensor
 
     def forward(self, difference: Tensor) -> Tensor:
         """Return `[..., dim]` for differences `[...]` of any number type."""
@@ -35,5 +42,12 @@ class TimeEncoding(nn.Module):
         out.copy_(self._angle(difference).cos_())  # several threads are slow on rows apart
 
     def _angle(self, difference: Tensor) -> Tensor:
-        scaled = (difference / self.scale).to(self.frequency.dtype)
+        scaled = (difference / self.scale).to(self.frequency.dtype).clamp(max=self.limit)
         return torch.addcmul(self.phase, scaled.unsqueeze(-1), self.frequency)
+
+
+def limit_times(model: nn.Module, longest: float) -> None:
+    """Let all time differences beyond ``longest`` count as that long wherever a model encodes them."""
+    for part in model.modules():
+        if isinstance(part, TimeEncoding):
+            part.limit.fill_(longest / part.scale)

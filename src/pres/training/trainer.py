@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -10,7 +11,8 @@ import torch
 from pres.allocation import keep_large_blocks
 from pres.errors import OptionError, one_line
 from pres.events import EventStream
-from pres.models import MDGNN
+from pres.models import MDGNN, time_units
+from pres.nn.time_encoding import limit_times
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.counter_random import derived
 from pres.smoothing import Filter
@@ -68,6 +70,8 @@ class Trainer:
             self.sampler.check(TemporalBatches(part, config.eval_batch_size))
         if config.smoothing is not None or isinstance(model.correction, Filter):  # one's own may stay
             model.correction = new_filter(model, config.smoothing, events)
+        span = 1e6 * time_units(events)[0]
+        limit_times(model, math.inf if config.longest_gap is None else config.longest_gap * span)
         self.optimiser = optimiser_for(model, events, config, self.per_step)
         self.ahead = Ahead(self.prepare)
         self.prepared_at_once = PREPARED_AT_ONCE  # events; with 1 each batch is prepared by itself
@@ -244,6 +248,10 @@ class Trainer:
 def load_into(model: MDGNN, state: Tensors) -> None:
     """Give ``model`` the weights, memory and mail of a state, which must be of a model made alike."""
     own = model.state_dict()
+    limits = {
+        name: torch.full_like(value, math.inf) for name, value in own.items() if name.endswith("time.limit")
+    }
+    state = limits | state  # those of before there were limits have none
     for name in own.keys() | state.keys():
         theirs, ours = state.get(name), own.get(name)
         if theirs is None or ours is None or theirs.shape != ours.shape:
