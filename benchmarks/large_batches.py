@@ -6,8 +6,8 @@ Runs are kept, so that an interrupted study goes on; the table is written as Par
 
 Every run of a dataset has the same number of epochs, and so sees the same events. ``standard`` moves weights
 with the memory; ``equal steps`` moves them every 200 events, as often as b = 200 does; ``paper`` is PRES with
-its one batch size; ``preset`` is ``preset="large"``; ``exact`` is the preset with exact memory; ``muon`` is
-standard training by the preset's optimiser, at b = 200 too. Only ``equal time`` is standard training for as
+its one batch size; ``preset`` is ``preset="large"``; ``exact`` is the preset with exact memory; ``muon`` and
+``longest gap`` are standard training by the preset's optimiser and with its limit of gaps, at b = 200 too. Only ``equal time`` is standard training for as
 many epochs more as its batches are faster, so as long as b = 200.
 """
 
@@ -23,12 +23,14 @@ import polars as pl
 
 from benchmarks.jobs import do_all, train
 from benchmarks.large_batches_report import STANDARD, markdown
+from pres.training.config import PRESETS
 
 WAYS: dict[str, list[object]] = {
     "standard": ["--lr-rule", "sqrt"],
     "equal steps": ["--step-size", STANDARD],
     "paper": ["--lr-rule", "sqrt", "--pres"],
     "muon": ["--lr-rule", "sqrt", "--optimiser", "muon"],
+    "longest gap": ["--lr-rule", "sqrt", "--longest-gap", PRESETS["large"]["longest_gap"]],
     "preset": ["--preset", "large"],
     "exact": ["--preset", "large", "--memory", "exact"],
     "equal time": ["--lr-rule", "sqrt"],
@@ -36,7 +38,8 @@ WAYS: dict[str, list[object]] = {
 # How much faster standard batches are than those of 200, over all models; see `python -m benchmarks batches`.
 FASTER = {400: 1.5, 800: 2.25, 1600: 3.25, 3200: 4.5, 6400: 5.0}
 EPOCHS = {"uci": 6, "wikipedia": 4, "mooc": 5, "enron": 4, "synthetic": 10}
-WHOLE_BATCH = ("standard", "paper", "muon", "equal time")  # what negatives avoid, as the paper has it
+AT_STANDARD = ("muon", "longest gap")  # a means of the preset by itself, at b = 200 too
+WHOLE_BATCH = ("standard", "paper", "equal time", *AT_STANDARD)  # what negatives avoid, as the paper has it
 MODELS: dict[str, list[object]] = {
     "tgn": ["--model", "tgn", "--option", "embed=node"],
     "tgn per event": ["--model", "tgn"],
@@ -82,7 +85,7 @@ def main() -> None:
         if job.way == "equal time":
             epochs = round(epochs * FASTER[job.b])
         length = ["--epochs", epochs, "--patience", epochs, "--seed", job.seed]
-        flags = WAYS[job.way] if job.b != STANDARD or job.way == "muon" else []
+        flags = WAYS[job.way] if job.b != STANDARD or job.way in AT_STANDARD else []
         if job.way in WHOLE_BATCH:
             flags = [*flags, "--negative-window", job.b]
         train(
@@ -102,7 +105,7 @@ def main() -> None:
 
 def study(seeds: int, datasets: list[str], models: list[str], sizes: list[int], ways: list[str]) -> list[Job]:
     """Return the jobs, seed after seed, so that a study that stops early has whole pairs."""
-    batches = [(STANDARD, "standard"), *((STANDARD, way) for way in ways if way == "muon")]
+    batches = [(STANDARD, "standard"), *((STANDARD, way) for way in ways if way in AT_STANDARD)]
     batches += [(b, way) for b in sizes if b != STANDARD for way in ways]
     return [
         Job(seed, dataset, model, b, way)

@@ -9,6 +9,7 @@ from pres.errors import OptionError
 from pres.events import EventStream, StreamInfo
 from pres.models import TGN
 from pres.nn import EdgeFeatures, IdentityMessage, Memory, MLPMessage, TemporalAttention, TimeEncoding
+from pres.nn.time_encoding import limit_times
 from pres.sampling import TemporalBatches
 from tests.models.conftest import make, random_events, stream_of
 
@@ -21,6 +22,26 @@ def test_time_is_encoded_from_fast_to_slow_whatever_its_type_and_unit() -> None:
     assert torch.allclose(found, torch.tensor(expected), atol=1e-3)
     assert torch.allclose(milliseconds(difference * 1000), found, atol=1e-6)
     assert torch.allclose(seconds(difference.double()), found)
+
+
+def test_times_beyond_a_limit_count_as_that_long() -> None:
+    model = torch.nn.ModuleList([TimeEncoding(4), TimeEncoding(4, scale=10.0)])
+    difference = torch.tensor([0.0, 30.0, 49.0, 51.0, 1e9])
+    before = [part(difference) for part in model]
+    limit_times(model, 50.0)
+    for part, free in zip(model, before, strict=True):
+        found = part(difference)
+        assert torch.equal(found[:3], free[:3]) and not torch.equal(found[3:], free[3:])
+        assert torch.equal(found[3:], part(torch.tensor([50.0, 50.0])))
+        written = torch.empty_like(found)
+        assert isinstance(part, TimeEncoding)
+        part.write(difference, written)
+        assert torch.equal(written, found)
+    fresh = torch.nn.ModuleList([TimeEncoding(4), TimeEncoding(4, scale=10.0)])
+    fresh.load_state_dict(model.state_dict())
+    assert all(torch.equal(a(difference), b(difference)) for a, b in zip(fresh, model, strict=True))
+    limit_times(model, math.inf)
+    assert all(torch.equal(part(difference), free) for part, free in zip(model, before, strict=True))
 
 
 def test_time_is_fixed_unless_learned() -> None:

@@ -64,11 +64,13 @@ def test_matrices_and_gates_move_as_the_formula_says_and_the_rest_as_by_adam() -
     torch.manual_seed(0)
     model = Everything().double()
     plain = copy.deepcopy(model)
-    optimiser = Muon(model, lr=0.01, length=0.3)
+    still = {"wide.weight": slice(3, 7), "cell.weight_ih": slice(LEAST - 4, LEAST + 2)}
+    stay: dict[Tensor, slice] = {model.get_parameter(name): columns for name, columns in still.items()}
+    optimiser = Muon(model, lr=0.01, length=0.3, rest=2.0, weight_decay=5.0, still=stay)
     matrices = ["wide.weight"], ["high.weight"], ["cell.weight_ih", "cell.weight_hh"]
     names = [name for matrix in matrices for name in matrix]
     rest = [weight for name, weight in plain.named_parameters() if name not in names]
-    adam = torch.optim.Adam(rest, lr=0.01)
+    adam = torch.optim.Adam(rest, lr=0.02)
     momenta = {name: torch.zeros_like(plain.get_parameter(name)) for name in names}
     for step in range(3):
         gradients(model, step)
@@ -83,7 +85,10 @@ def test_matrices_and_gates_move_as_the_formula_says_and_the_rest_as_by_adam() -
             ahead[name] = 0.05 * gradient + 0.95 * momenta[name]
         for matrix in matrices:
             gates = 3 if len(matrix) == 2 else 1
-            side_by_side = torch.cat([ahead[name] for name in matrix], dim=1)
+            moving = {name: torch.ones(ahead[name].shape[1], dtype=torch.bool) for name in matrix}
+            for name in still.keys() & moving.keys():
+                moving[name][still[name]] = False
+            side_by_side = torch.cat([ahead[name][:, moving[name]] for name in matrix], dim=1)
             moves = []
             for gate in side_by_side.chunk(gates):
                 high = gate.shape[0] > gate.shape[1]
@@ -91,9 +96,10 @@ def test_matrices_and_gates_move_as_the_formula_says_and_the_rest_as_by_adam() -
                 moves.append(0.01 * 0.3 * max(gate.shape) ** 0.5 * move)
             begin = 0
             for name in matrix:
-                weight = plain.get_parameter(name).detach()
-                weight -= torch.cat(moves)[:, begin : begin + weight.shape[1]]
-                begin += weight.shape[1]
+                weight, width = plain.get_parameter(name).detach(), int(moving[name].sum())
+                weight *= 1 - 0.01 * 5.0
+                weight[:, moving[name]] -= torch.cat(moves)[:, begin : begin + width]
+                begin += width
     for mine, theirs in zip(model.parameters(), plain.parameters(), strict=True):
         assert torch.allclose(mine, theirs, atol=1e-9)
 
