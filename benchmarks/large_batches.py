@@ -7,8 +7,9 @@ Runs are kept, so that an interrupted study goes on; the table is written as Par
 Every run of a dataset has the same number of epochs, and so sees the same events. ``standard`` moves weights
 with the memory; ``equal steps`` moves them every 200 events, as often as b = 200 does; ``paper`` is PRES with
 its one batch size; ``preset`` is ``preset="large"``; ``exact`` is the preset with exact memory; ``muon`` and
-``longest gap`` are standard training by the preset's optimiser and with its limit of gaps, at b = 200 too. Only ``equal time`` is standard training for as
-many epochs more as its batches are faster, so as long as b = 200.
+``longest gap`` are standard training by the preset's optimiser and with its limit of gaps, at b = 200 too.
+Only ``equal time`` is standard training for as many epochs more as its batches are faster, so as long as
+b = 200.
 """
 
 from __future__ import annotations
