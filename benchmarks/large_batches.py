@@ -7,7 +7,7 @@ Runs are kept, so that an interrupted study goes on; the table is written as Par
 Every run of a dataset has the same number of epochs, and so sees the same events. ``standard`` moves weights
 with the memory; ``equal steps`` moves them every 200 events, as often as b = 200 does; ``paper`` is PRES with
 its one batch size; ``preset`` is ``preset="large"``; ``exact`` is the preset with exact memory; ``muon`` and
-``longest gap`` are standard training by the preset's optimiser and with its limit of gaps, at b = 200 too.
+``horizon`` are standard training by the preset's optimiser and with its horizon, at b = 200 too.
 Only ``equal time`` is standard training for as many epochs more as its batches are faster, so as long as
 b = 200.
 """
@@ -31,7 +31,7 @@ WAYS: dict[str, list[object]] = {
     "equal steps": ["--step-size", STANDARD],
     "paper": ["--lr-rule", "sqrt", "--pres"],
     "muon": ["--lr-rule", "sqrt", "--optimiser", "muon"],
-    "longest gap": ["--lr-rule", "sqrt", "--longest-gap", PRESETS["large"]["longest_gap"]],
+    "horizon": ["--lr-rule", "sqrt", "--horizon", PRESETS["large"]["horizon"]],
     "preset": ["--preset", "large"],
     "exact": ["--preset", "large", "--memory", "exact"],
     "equal time": ["--lr-rule", "sqrt"],
@@ -39,7 +39,7 @@ WAYS: dict[str, list[object]] = {
 # How much faster standard batches are than those of 200, over all models; see `python -m benchmarks batches`.
 FASTER = {400: 1.5, 800: 2.25, 1600: 3.25, 3200: 4.5, 6400: 5.0}
 EPOCHS = {"uci": 6, "wikipedia": 4, "mooc": 5, "enron": 4, "synthetic": 10}
-AT_STANDARD = ("muon", "longest gap")  # a means of the preset by itself, at b = 200 too
+AT_STANDARD = ("muon", "horizon")  # a means of the preset by itself, at b = 200 too
 WHOLE_BATCH = ("standard", "paper", "equal time", *AT_STANDARD)  # what negatives avoid, as the paper has it
 MODELS: dict[str, list[object]] = {
     "tgn": ["--model", "tgn", "--option", "embed=node"],

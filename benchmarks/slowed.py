@@ -25,14 +25,14 @@ from pres.models.build import build_model
 from pres.training.config import PRESETS
 
 SLOWER = 5
-GAP = PRESETS["large"]["longest_gap"]
+HORIZON = PRESETS["large"]["horizon"]
 WAYS: dict[str, dict[str, Any]] = {
     "standard": {},
-    "standard, longest gap": {"longest_gap": GAP},
+    "standard, horizon": {"horizon": HORIZON},
     "muon": {"optimiser": "muon"},
     "preset": {"preset": "large"},
     "preset, b = 800": {"preset": "large", "batch_size": 800},
-    "preset, any gap": {"preset": "large", "longest_gap": None},
+    "preset, no horizon": {"preset": "large", "horizon": None},
 }
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "jodie": ("jodie", {}),

@@ -32,7 +32,7 @@ MEANS: dict[str, dict[str, Any]] = {
     "shift": {"shift": True},
     "bounded": {"most_lost": 40},
     "lamb": {"optimiser": "lamb", "lr": 0.01, "warmup": 0.5},
-    "short gaps": {"longest_gap": 0.001},
+    "horizon": {"horizon": 0.001},
     "muon": {"optimiser": "muon", "step_size": 100, "block": 50, "refresh": 50},
 }
 
@@ -242,7 +242,7 @@ def test_a_run_from_before_a_setting_goes_on(tmp_path: Path) -> None:
     pres.fit(made(), EVENTS, batch_size=300, epochs=1, out=tmp_path / "old")
     path = tmp_path / "old" / "config.json"
     config = json.loads(path.read_text())
-    since = ("shift", "warmup", "optimiser", "grad_updates", "refresh", "preset", "most_lost", "longest_gap")
+    since = ("shift", "warmup", "optimiser", "grad_updates", "refresh", "preset", "most_lost", "horizon")
     for name in since:
         del config[name]
     path.write_text(json.dumps(config))

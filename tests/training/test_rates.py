@@ -123,44 +123,44 @@ def later(events: EventStream, by: float) -> EventStream:
     return EventStream(events.src, events.dst, t, num_nodes=events.num_nodes)
 
 
-def test_gaps_beyond_the_longest_are_all_alike() -> None:
+def test_times_beyond_the_horizon_are_all_alike() -> None:
     """Nothing happens for twice, or nine times, as long as training took: neighbours are that old then."""
     found = {}
-    for longest in (0.5, None):
+    for horizon in (0.5, None):
         for times in (2, 9):
             stream = later(EVENTS, times * SPAN)
             torch.manual_seed(0)
             model = pres.TGN(stream, memory_dim=16, time_dim=8)
-            trainer = Trainer(model, stream, FitConfig.of({"batch_size": 100, "longest_gap": longest}))
+            trainer = Trainer(model, stream, FitConfig.of({"batch_size": 100, "horizon": horizon}))
             model.reset()
             model.eval()
             with torch.no_grad():
                 model.absorb(trainer.split.train)
                 batch = trainer.split.val[:20]
                 view = model.look(batch, batch.dst.view(-1, 1))
-                found[longest, times], _ = model.score(view, model.measure(view.nodes))
+                found[horizon, times], _ = model.score(view, model.measure(view.nodes))
     assert torch.equal(found[0.5, 2], found[0.5, 9])
     assert not torch.equal(found[None, 2], found[None, 9])
 
 
-def test_a_run_keeps_its_longest_gap_and_one_from_before_has_none(tmp_path: Path) -> None:
-    run = trained(tmp_path / "run", longest_gap=0.25, epochs=1)
+def test_a_run_keeps_its_horizon_and_one_from_before_had_none(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", horizon=0.25, epochs=1)
     model = made()
     run.restore(model)
     limit = model.message.time.limit * model.message.time.scale
     assert float(limit) == pytest.approx(0.25 * SPAN, rel=1e-5)
-    assert "gaps of at most 0.25 of the training" in repr(run)
+    assert "a horizon of 0.25 of the training's time" in repr(run)
     state = Trainer(made(), EVENTS, FitConfig.of({"batch_size": 300})).state()
     old = {name: value for name, value in state.model.items() if not name.endswith("time.limit")}
     assert len(old) < len(state.model)
-    other = Trainer(made(), EVENTS, FitConfig.of({"batch_size": 300, "longest_gap": 0.5}))
+    other = Trainer(made(), EVENTS, FitConfig.of({"batch_size": 300, "horizon": 0.5}))
     other.restore(TrainingState(**vars(state) | {"model": old}))
     assert float(other.model.message.time.limit) == math.inf
 
 
-def test_a_longest_gap_is_no_more_than_all_that_training_has_seen() -> None:
+def test_a_horizon_is_no_more_than_all_that_training_has_seen() -> None:
     free = pres.fit(made(), EVENTS, batch_size=300, epochs=1)
-    wide = pres.fit(made(), EVENTS, batch_size=300, epochs=1, longest_gap=100.0)
+    wide = pres.fit(made(), EVENTS, batch_size=300, epochs=1, horizon=100.0)
     assert results(free) == results(wide)
-    with pytest.raises(OptionError, match="longest_gap"):
-        pres.fit(made(), EVENTS, longest_gap=0.0)
+    with pytest.raises(OptionError, match="horizon"):
+        pres.fit(made(), EVENTS, horizon=0.0)

@@ -87,10 +87,10 @@ def train(
         Literal["adam", "muon", "lamb"] | None,
         typer.Option(help="What moves the weights.  \\[default: adam]"),
     ] = None,
-    longest_gap: Annotated[
+    horizon: Annotated[
         float | None,
         typer.Option(
-            help="Longer time differences count as this share of the training's time.  \\[default: none]"
+            help="Longer time differences count as that share of the training's time.  \\[default: none]"
         ),
     ] = None,
     pres: Annotated[

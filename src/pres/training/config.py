@@ -23,7 +23,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "optimiser": "muon",
         "lr_rule": "sqrt",
         "warmup": 0.25,
-        "longest_gap": 0.5,
+        "horizon": 0.5,
     },
 }
 
@@ -47,7 +47,7 @@ class FitConfig(Settings):
     warmup: float = pydantic.Field(0.0, ge=0, allow_inf_nan=False)  # epochs over which lr rises from 0
     optimiser: Literal["adam", "muon", "lamb"] = "adam"
     # Share of the training's time; time differences beyond it are encoded as that long. None: as they are.
-    longest_gap: float | None = pydantic.Field(None, gt=0, allow_inf_nan=False)
+    horizon: float | None = pydantic.Field(None, gt=0, allow_inf_nan=False)
     smoothing: PRES | None = None  # mends what large batches do to memory
     memory: Literal["standard", "exact"] = "standard"  # "exact": as if events came one at a time
     sweeps: int = pydantic.Field(1, ge=1)  # passes over a batch towards the exact memory; 1: standard

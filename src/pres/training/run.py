@@ -101,8 +101,8 @@ class Run:
         ways += [f"steps of {step:,}"] if step not in (None, batch) else []
         optimiser = self.config.get("optimiser", "adam")
         ways += [f"optimiser {optimiser}"] if optimiser != "adam" else []
-        longest = self.config.get("longest_gap")
-        ways += [f"gaps of at most {longest:g} of the training"] if longest is not None else []
+        horizon = self.config.get("horizon")
+        ways += [f"a horizon of {horizon:g} of the training's time"] if horizon is not None else []
         ways += ["PRES"] if self.config["smoothing"] is not None else []
         ways += ["exact memory"] if self.config["memory"] == "exact" else []
         ways += [f"{self.config['sweeps']} sweeps"] if self.config["sweeps"] > 1 else []

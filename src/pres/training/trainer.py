@@ -71,7 +71,7 @@ class Trainer:
         if config.smoothing is not None or isinstance(model.correction, Filter):  # one's own may stay
             model.correction = new_filter(model, config.smoothing, events)
         span = 1e6 * time_units(events)[0]
-        limit_times(model, math.inf if config.longest_gap is None else config.longest_gap * span)
+        limit_times(model, math.inf if config.horizon is None else config.horizon * span)
         self.optimiser = optimiser_for(model, events, config, self.per_step)
         self.ahead = Ahead(self.prepare)
         self.prepared_at_once = PREPARED_AT_ONCE  # events; with 1 each batch is prepared by itself
