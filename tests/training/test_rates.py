@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ from pres.events import EventStream
 from pres.models import MDGNN, time_units
 from pres.nn import MLPMessage, TimeEncoding
 from pres.training import FitConfig, Trainer, TrainingState
+from pres.training.folder import RunFolder
 from pres.training.muon import Muon
-from pres.training.optimisers import FlatAdam
 from pres.training.rates import slow_columns
 from tests.models.conftest import KINDS
 from tests.training.runs import EVENTS, made, results, trained
@@ -44,6 +45,10 @@ def test_what_is_no_matrix_comes_as_far_in_few_steps_as_in_many() -> None:
     assert rate_of_the_rest(step_size=50, lr_rule="sqrt") == pytest.approx(0.01 * 50 / 200)
     assert rate_of_the_rest(step_size=50, lr_rule="linear") == pytest.approx(0.01 * 50 / 200)
     assert rate_of_the_rest(step_size=50) == 0.01
+    by_root = pres.PRES(lr_rule="sqrt")
+    assert rate_of_the_rest(step_size=50, smoothing=by_root) == pytest.approx(0.01 * 50 / 200)
+    both = rate_of_the_rest(step_size=50, smoothing=by_root, lr_rule="linear")
+    assert both == pytest.approx(0.01 * 50 / 200)
     assert rate_of_the_rest(lr_rule="sqrt") == pytest.approx(0.01 * per_batch / 200)
 
 
@@ -104,6 +109,12 @@ def test_a_summary_reads_time_itself_and_others_say_nothing() -> None:
     (found,) = slow_columns(model, GAP).items()
     assert found[0] is first.weight and found[1].stop == first.weight.shape[1]
     model = made()
+    model.message.dim += 10  # a summary of one's own
+    assert slow_columns(model, GAP) == {}
+    model = made()
+    model.message = nn.Identity()  # type: ignore[assignment]
+    assert slow_columns(model, GAP) == {}
+    model = made()
     model.updater = nn.Identity()  # type: ignore[assignment]
     assert slow_columns(model, GAP) == {}
     model = made()
@@ -111,9 +122,15 @@ def test_a_summary_reads_time_itself_and_others_say_nothing() -> None:
     assert slow_columns(model, GAP) == {}
 
 
-def test_other_optimisers_move_everything() -> None:
-    trainer = Trainer(made(), EVENTS, FitConfig.of({"batch_size": 300}))
-    assert isinstance(trainer.optimiser, FlatAdam)
+@pytest.mark.parametrize("optimiser", ["adam", "lamb"])
+def test_other_optimisers_move_slow_columns_too(optimiser: str) -> None:
+    model = made()
+    ((weight, columns),) = slow_columns(model, GAP).items()
+    before = weight.detach()[:, columns].clone()
+    trainer = Trainer(model, EVENTS, FitConfig.of({"batch_size": 100, "lr": 0.01, "optimiser": optimiser}))
+    for _ in range(3):
+        trainer.train_next_batch()
+    assert bool((weight[:, columns] != before).all())
 
 
 def later(events: EventStream, by: float) -> EventStream:
@@ -156,6 +173,23 @@ def test_a_run_keeps_its_horizon_and_one_from_before_had_none(tmp_path: Path) ->
     other = Trainer(made(), EVENTS, FitConfig.of({"batch_size": 300, "horizon": 0.5}))
     other.restore(TrainingState(**vars(state) | {"model": old}))
     assert float(other.model.message.time.limit) == math.inf
+    plainly = made()
+    plainly.message.time.limit.fill_(3.0)
+    plainly.load_state_dict(old)
+    assert float(plainly.message.time.limit) == math.inf
+
+
+def test_a_run_of_the_preset_from_before_horizons_goes_on_without(tmp_path: Path) -> None:
+    old: dict[str, Any] = {"preset": "large", "batch_size": 300, "horizon": None, "out": tmp_path / "run"}
+    pres.fit(made(), EVENTS, epochs=1, **old)
+    path = tmp_path / "run" / "config.json"
+    config = json.loads(path.read_text())
+    del config["horizon"]
+    path.write_text(json.dumps(config))
+    assert RunFolder(tmp_path / "run").config()["horizon"] is None
+    with pytest.raises(OptionError, match=r"begun with horizon=None, not 0\.5"):
+        pres.fit(made(), EVENTS, epochs=2, **old | {"horizon": 0.5}, resume=True)
+    assert len(pres.fit(made(), EVENTS, epochs=2, **old, resume=True).history) == 2
 
 
 def test_a_horizon_is_no_more_than_all_that_training_has_seen() -> None:

@@ -32,8 +32,12 @@ class IdentityMessage(nn.Module):
         self.dim = self.width = memory.mail_dim + self._looked_up + time.dim  # of everything; time comes last
 
     def read_by(self, updater: nn.Module) -> list[Tensor]:
-        """Return the weights whose first columns read everything; none of an updater that tells of none."""
-        return list(getattr(updater, "of_messages", []))
+        """Return the weights whose first columns read everything, as it stands here.
+
+        There are none if it is summarised, or of an updater that tells of none; what lays it out in another
+        way says so here.
+        """
+        return list(getattr(updater, "of_messages", [])) if self.dim == self.width else []
 
     def forward(self, mail: Mail, difference: Tensor) -> list[Picked]:
         """Return messages `[s, dim]` of mail whose time differences are `[s]`, part by part."""

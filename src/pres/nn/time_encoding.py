@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,8 +12,8 @@ from torch import Tensor, nn
 class TimeEncoding(nn.Module):
     """Encodes time differences by cosines of many frequencies, from fast to slow.
 
-    Differences beyond ``limit``, in units of ``scale``, count as that long. It is part of the state; there is
-    none until `limit_times` sets one.
+    Differences beyond ``limit``, in units of ``scale``, count as that long. It is part of the state; training
+    sets it, see `limit_times`.
 
     The frequencies are fixed unless ``learned``. The derivative of ``cos(w Δt)`` by ``w`` is as large as
     ``Δt``, and one ordinary step of an optimiser moves a slow frequency by many times its size: learned
@@ -40,6 +41,10 @@ class TimeEncoding(nn.Module):
     def write(self, difference: Tensor, out: Tensor) -> None:
         """Write the encodings of differences `[n]` to ``out`` `[n, dim]`; frequencies are fixed."""
         out.copy_(self._angle(difference).cos_())  # several threads are slow on rows apart
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *more: Any) -> None:
+        state_dict.setdefault(f"{prefix}limit", torch.full_like(self.limit, math.inf))  # as it once was
+        super()._load_from_state_dict(state_dict, prefix, *more)
 
     def _angle(self, difference: Tensor) -> Tensor:
         scaled = (difference / self.scale).to(self.frequency.dtype).clamp(max=self.limit)

@@ -46,7 +46,8 @@ class FitConfig(Settings):
     )
     warmup: float = pydantic.Field(0.0, ge=0, allow_inf_nan=False)  # epochs over which lr rises from 0
     optimiser: Literal["adam", "muon", "lamb"] = "adam"
-    # Share of the training's time; time differences beyond it are encoded as that long. None: as they are.
+    # Share of the training's time; time differences beyond it are encoded as that long (not where memory is
+    # projected in time, as in JODIE, which grows with their logarithm). None: as they are.
     horizon: float | None = pydantic.Field(None, gt=0, allow_inf_nan=False)
     smoothing: PRES | None = None  # mends what large batches do to memory
     memory: Literal["standard", "exact"] = "standard"  # "exact": as if events came one at a time

@@ -17,7 +17,7 @@ from pres.training.curve import draw_learning_curve
 from pres.training.run import Run
 from pres.training.state import EpochResult, Tensors, TrainingState, load_tensors, save_tensors
 
-BEFORE: dict[str, Any] = {"negative_window": None}  # how runs were trained before there was a setting
+BEFORE: dict[str, Any] = {"negative_window": None, "horizon": None}  # before there was such a setting
 MAY_CHANGE = ("epochs", "patience", "device", "compile")
 
 

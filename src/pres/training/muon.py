@@ -52,7 +52,8 @@ class Muon(torch.optim.Optimizer):
         lr: Learning rate, as for Adam.
         rest: Learning rate of everything that is no matrix, by ``lr``.
         weight_decay: How much of itself a matrix loses at a step, by the learning rate.
-        still: Columns of weights that do not move as a part of their matrix, and shrink like it.
+        still: Columns of weights that do not move with the rest of their matrix, and only shrink like it;
+            never all columns.
         momentum: Share of the old in a matrix's momentum.
         length: Root mean square of a matrix's step, by the learning rate.
         betas: Decay of Adam's two moments.
@@ -107,6 +108,12 @@ class Muon(torch.optim.Optimizer):
     def __getstate__(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in ("matrices", "_of_matrices", "_rest")}
         return super().__getstate__() | own
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("rest", 1.0)  # a state from before there was such a thing
+            group.setdefault("weight_decay", 0.0)
 
     def _step_as_adam(self, weights: Sequence[nn.Parameter]) -> None:
         (group,) = self.param_groups
@@ -165,8 +172,9 @@ def _parts(
     weight: Tensor, rows: slice, still: Mapping[Tensor, slice]
 ) -> list[tuple[Tensor, tuple[slice, slice]]]:
     """Return what moves of some rows of a weight: the columns on both sides of those that stay."""
-    stay, end = still.get(weight, slice(0, 0)), weight.shape[1]
-    return [(weight, (rows, slice(a, b))) for a, b in ((0, stay.start), (stay.stop, end)) if a < b]
+    width = weight.shape[1]
+    start, stop, _ = still.get(weight, slice(0, 0)).indices(width)
+    return [(weight, (rows, slice(a, b))) for a, b in ((0, start), (stop, width)) if a < b]
 
 
 def orthogonal(matrices: Sequence[Tensor]) -> list[Tensor]:

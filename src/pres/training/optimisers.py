@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim.adam import adam
 
 from pres.errors import OptionError
-from pres.training.muon import Muon, loss_of
+from pres.training.muon import loss_of
 
 
 class LAMB(torch.optim.Optimizer):
@@ -195,9 +195,7 @@ def alike(weights: Iterable[Tensor]) -> bool:
 
 
 def optimiser_of(model: nn.Module, name: str, lr: float) -> torch.optim.Optimizer:
-    """Return the optimiser ``"adam"``, ``"muon"`` or ``"lamb"`` of a model's weights."""
-    if name == "muon":
-        return Muon(model, lr)
+    """Return the optimiser ``"adam"`` or ``"lamb"`` of a model's weights; Muon needs to know more."""
     weights = [p for p in model.parameters() if p.requires_grad]
     if name == "lamb":
         return LAMB(weights, lr=lr)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pres.events import EventStream
 from pres.models import MDGNN, time_units
+from pres.nn import IdentityMessage, TimeEncoding
 from pres.training.config import FitConfig
 from pres.training.muon import Muon
 from pres.training.optimisers import optimiser_of
@@ -19,9 +20,7 @@ USUAL_STEP = 200  # events per optimiser step that a learning rate is meant for
 def peak_rate(config: FitConfig, per_step: float) -> float:
     """Return the learning rate of steps of so many events, before it rises and falls with time."""
     growth = per_step / USUAL_STEP
-    if config.lr_rule == "linear":
-        return config.lr * growth
-    return config.lr * math.sqrt(growth) if _by_root(config) else config.lr
+    return config.lr * {"fixed": 1.0, "sqrt": math.sqrt(growth), "linear": growth}[_rule(config)]
 
 
 def rate(config: FitConfig, per_step: float, done: float, batch: float) -> float:
@@ -39,7 +38,7 @@ def optimiser_for(
 
     Muon is made for few long steps. What is no matrix then comes as far in them as in many usual ones only
     at a rate that grows as the step does, where the matrices' grows as its root. Matrices shrink by as much
-    in a long training as in a short one: at the full rate all the time, by a factor of e.
+    in a long training as in a short one: at the full rate all the time, by a factor of about e.
     """
     if config.optimiser != "muon":
         return optimiser_of(model, config.optimiser, config.lr)
@@ -47,7 +46,7 @@ def optimiser_for(
     return Muon(
         model,
         lr,
-        rest=math.sqrt(per_step / USUAL_STEP) if _by_root(config) else 1.0,
+        rest=math.sqrt(per_step / USUAL_STEP) if _rule(config) == "sqrt" else 1.0,
         weight_decay=per_step / (lr * config.epochs * len(train)),
         still=slow_columns(model, time_units(events)[1]),
     )
@@ -59,12 +58,17 @@ def slow_columns(model: MDGNN, gap: float) -> dict[Tensor, slice]:
     Slow is what turns by less than a radian within ``gap``, the usual time between two events of a node. It
     is about the same in almost all messages of training, and no longer is where a stream slows down.
     """
-    message, time = model.message, model.message.time
-    if time.frequency.requires_grad:
+    message = model.message
+    if not isinstance(message, IdentityMessage):  # one's own, which may encode time in any way
+        return {}
+    time = message.time
+    if not isinstance(time, TimeEncoding) or time.frequency.requires_grad:
         return {}
     slow = int((time.frequency * (gap / time.scale) < 1).sum())
     return dict.fromkeys(message.read_by(model.updater), slice(message.width - slow, message.width))
 
 
-def _by_root(config: FitConfig) -> bool:
-    return config.lr_rule == "sqrt" or (config.smoothing is not None and config.smoothing.lr_rule == "sqrt")
+def _rule(config: FitConfig) -> str:
+    """Return how rates grow with the step; PRES may ask for its root where nothing else is said."""
+    by_root = config.smoothing is not None and config.smoothing.lr_rule == "sqrt"
+    return "sqrt" if config.lr_rule == "fixed" and by_root else config.lr_rule

@@ -12,7 +12,7 @@ from pres.allocation import keep_large_blocks
 from pres.errors import OptionError, one_line
 from pres.events import EventStream
 from pres.models import MDGNN, time_units
-from pres.nn.time_encoding import limit_times
+from pres.nn.time_encoding import TimeEncoding, limit_times
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.counter_random import derived
 from pres.smoothing import Filter
@@ -248,10 +248,9 @@ class Trainer:
 def load_into(model: MDGNN, state: Tensors) -> None:
     """Give ``model`` the weights, memory and mail of a state, which must be of a model made alike."""
     own = model.state_dict()
-    limits = {
-        name: torch.full_like(value, math.inf) for name, value in own.items() if name.endswith("time.limit")
-    }
-    state = limits | state  # those of before there were limits have none
+    parts = model.named_modules(remove_duplicate=False)
+    limits = {f"{name}.limit" for name, part in parts if isinstance(part, TimeEncoding)}
+    state = {name: own[name].new_tensor(math.inf) for name in limits} | state  # older ones have none
     for name in own.keys() | state.keys():
         theirs, ours = state.get(name), own.get(name)
         if theirs is None or ours is None or theirs.shape != ours.shape:
