@@ -90,7 +90,7 @@ def train(
     horizon: Annotated[
         float | None,
         typer.Option(
-            help="Longer time differences count as that share of the training's time.  \\[default: none]"
+            help="Longer time differences count as that share of the training's time.  \\[default: any]"
         ),
     ] = None,
     pres: Annotated[
