@@ -38,7 +38,7 @@ MODES: dict[str, dict[str, Any]] = {
 }
 SIZES = (200, 800, 3200)
 EVENTS_PER_ROUND = 12_800
-ROUNDS = 5
+ROUNDS = 9
 
 
 def run() -> None:
