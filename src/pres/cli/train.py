@@ -90,7 +90,7 @@ def train(
     horizon: Annotated[
         float | None,
         typer.Option(
-            help="Longer time differences count as that share of the training's time.  \\[default: any]"
+            help="Longer time differences count as that share of the training's time.  \\[default: no limit]"
         ),
     ] = None,
     pres: Annotated[
