@@ -264,6 +264,6 @@ def test_a_run_says_how_it_differs_from_the_standard() -> None:
     assert "synthetic with batches of 150, PRES, 2 sweeps:" in told(smoothing=PRES(), sweeps=2)
     assert "synthetic with batches of 150, steps of 50:" in told(step_size=50)
     assert (
-        "synthetic with preset large, batches of 300, steps of 100, optimiser muon, blocks of 200, "
-        "memory seen anew every 200 events:"
+        "synthetic with preset large, batches of 300, steps of 100, optimiser muon, a horizon of 0.5 of the "
+        "training's time, blocks of 200, memory seen anew every 200 events:"
     ) in told(preset="large", batch_size=300, step_size=100)
