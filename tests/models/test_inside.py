@@ -155,6 +155,7 @@ class Halfway:
     """Corrects a memory to the middle between what it was and what was measured."""
 
     embedded = True
+    written = True
 
     def reset(self) -> None: ...
 

@@ -195,6 +195,7 @@ def test_a_filter_is_told_what_one_sweep_leaves_out() -> None:
 
     class Noting:
         embedded: bool = True
+        written: bool = True
 
         def reset(self) -> None: ...
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from pres.errors import OptionError
 from pres.incidence import distinct, incidences
-from pres.smoothing import EVENT, NEGATIVE, PRES, Filter, coherence_loss, movement
+from pres.smoothing import EVENT, NEGATIVE, PRES, Filter, batch_coherence_loss, coherence_loss, movement
 
 if TYPE_CHECKING:
     from torch_geometric.nn import TGNMemory
@@ -82,10 +82,11 @@ class Smoothing(nn.Module):
         if config.filter:
             self.filter = Filter(config, memory.num_nodes, memory.memory_dim, unit, anchors)
         # Beside the messages, which PyG keeps out of its state as well.
-        for name in ("count", "partner_count"):
+        for name in ("count", "partner_count", "received"):
             self.register_buffer(name, torch.zeros(memory.num_nodes, dtype=torch.int64), persistent=False)
         self.count: Tensor
         self.partner_count: Tensor
+        self.received: Tensor  # batches that had an event of the node
         self._committing = False
         self._latest: _Update | None = None
         self._committed: _Update | None = None
@@ -133,9 +134,8 @@ class Smoothing(nn.Module):
         return self._latest
 
     def _incoherence(self, update: _Update) -> Tensor:
-        return coherence_loss(
-            update.previous, update.kept, update.pending, per_node=self.config.coherence == "node"
-        )
+        loss = coherence_loss if self.config.coherence == "node" else batch_coherence_loss
+        return loss(update.previous, update.kept, update.pending)
 
     # What PyG calls in place of its own methods, and theirs underneath.
 
@@ -167,9 +167,13 @@ class Smoothing(nn.Module):
                 with torch.no_grad():
                     negatives = self._measure(drawn)
             self._plain("update_state", src, dst, t, raw_msg)
-            self._tally(src, dst)
             updates = {EVENT: self._committed, NEGATIVE: negatives}
-            found = [(*_transitions(self.filter, u), c) for c, u in updates.items() if u is not None]
+            found = [
+                (*_transitions(self.filter, update, self.received), component)
+                for component, update in updates.items()
+                if update is not None
+            ]
+            self._tally(src, dst)
             for nodes, delta, component in found:
                 self.filter.record(nodes, delta, component)
         self._committed = None
@@ -178,8 +182,8 @@ class Smoothing(nn.Module):
         self._plain("reset_state")
         if self.filter is not None:
             self.filter.reset()
-        self.count.zero_()
-        self.partner_count.zero_()
+        for of_nodes in (self.count, self.partner_count, self.received):
+            of_nodes.zero_()
         self._latest = self._drawn = None
 
     @property
@@ -218,12 +222,14 @@ class Smoothing(nn.Module):
         last = entries.events[count.cumsum(0) - 1]
         partner = src[last] + dst[last] - nodes
         self.count[nodes] = count
+        self.received[nodes] += 1
         self.partner_count[nodes] = count[torch.searchsorted(nodes, partner)]
 
 
-def _transitions(by: Filter, update: _Update) -> tuple[Tensor, Tensor]:
-    """Return the nodes with messages that made a transition, and its δ."""
-    at = update.pending
+def _transitions(by: Filter, update: _Update, received: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the nodes whose messages made a transition that is not recorded yet, and its δ."""
+    at = update.pending.nonzero().squeeze(1)
+    at = at[by.first_sight(update.nodes[at], received[update.nodes[at]])]
     return by.transitions(
         update.nodes[at],
         update.previous[at],
@@ -248,6 +254,9 @@ def _check(memory: TGNMemory, config: PRES, unit: float | None, anchors: Tensor 
         raise OptionError(
             f"lr_rule={config.lr_rule!r} is for pres.fit, which makes the optimiser: set the lr of yours."
         )
+    for name, value in (("coherence", "batch"), ("keep", "measured"), ("live", True)):
+        if getattr(config, name) == value:
+            raise OptionError(f"PRES({name}={value!r}) is for pres.fit: a TGNMemory knows no batches.")
     if unit is None and config.filter and config.delta != "step":
         raise OptionError(f"delta={config.delta!r} needs a unit: the mean gap between two events of a node.")
     if unit is not None and not 0 < unit < math.inf:

@@ -33,6 +33,8 @@ class APAN(MDGNN):
         neighbours: Recent neighbours of an endpoint that get its mail.
         heads: Attention heads.
         dropout: Inside the attention. What it drops goes into the memory that is kept, so none by default.
+        gate: Whether a GRU cell moves the memory by what attention read (ours). Without it the update is
+            TGL's, ``s_i ← relu(W norm(attention(…) + s_i))``, and the embedding reads ``norm(s_i)``.
         embed: Each root at its own ``"event"``, or each ``"node"`` once per batch.
         visibility: Which events make a neighbour, see `TemporalIndex.cutoffs`.
         aggregate: ``"last"`` or ``"mean"`` mail of a batch.
@@ -51,6 +53,7 @@ class APAN(MDGNN):
         neighbours: int = 10,
         heads: int = 2,
         dropout: float = 0.0,
+        gate: bool = True,
         embed: Literal["event", "node"] = "event",
         visibility: Visibility = "fresh",
         aggregate: Literal["last", "mean"] = "last",
@@ -71,8 +74,8 @@ class APAN(MDGNN):
             events,
             memory=memory,
             message=message,
-            updater=MailboxAttention(message.dim, memory_dim, heads, dropout),
-            embedding=TimeProjection(memory_dim, unit),
+            updater=MailboxAttention(message.dim, memory_dim, heads, dropout, gate),
+            embedding=TimeProjection(memory_dim, unit, norm=not gate),
             neighbours=neighbours,
             deliver_to="neighbours",
             embed=embed,

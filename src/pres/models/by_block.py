@@ -179,11 +179,13 @@ class ByBlock:
         before, found, to_keep = (
             part[0] if len(part) == 1 else torch.cat(part) for part in (previous, measured, kept)
         )
+        to_keep = to_keep if correction is not None else found  # one tensor stays one
         return States(
             nodes=seen.node,
             previous=before,
             measured=found,
-            kept=to_keep if correction is not None else found,
+            corrected=to_keep,
+            kept=to_keep,
             memory=found if correction is None or not correction.embedded else to_keep,
             previous_update=seen.previous_update,
             last_update=seen.last_update,

@@ -23,14 +23,15 @@ from pres.nn import (
 class JODIE(MDGNN):
     """``s_i ← GRU([s_i, s_j, c_i, c_j, x, Φ(Δt)], s_i)``, ``h_i = (1 + log(1 + Δt) w) ∘ (s_i + W c_i)``.
 
-    ``c_i`` is a fixed code that says which node it is.
+    ``c_i`` is a fixed code that says which node it is. The published cell is ``cell="rnn"``, as TGL has it:
+    ``s_i ← RNN([…], s_i)``, and the embedding reads ``norm(s_i)``.
 
     Args:
         events: The whole stream.
         memory_dim: Size of a memory and of an embedding.
         time_dim: Size of the time encoding.
-        cell: A gated (``"gru"``) or a plain (``"rnn"``) recurrent cell. A plain one rewrites all of a memory
-            at every event; where nodes are few and busy, what it knew is gone within a batch.
+        cell: A gated (``"gru"``) recurrent cell, or the published plain one (``"rnn"``). A plain one rewrites
+            all of a memory at every event; where nodes are few and busy, what it knew is gone within a batch.
         embed: Each root at its own ``"event"``, or each ``"node"`` once per batch.
         aggregate: ``"last"`` or ``"mean"`` message of a batch.
         codes: Size of the nodes' codes, see `NodeCodes`; 0 for none.
@@ -61,12 +62,17 @@ class JODIE(MDGNN):
         mailed_dim = 2 * codes + mailed * features.numeric_dim
         memory = Memory(events.num_nodes, memory_dim, mailed_dim, slots=1, start=events.t[0])
         message = IdentityMessage(memory, features, time, mailed)
+        updater: GRUUpdater | RNNUpdater
+        if cell == "gru":
+            updater = GRUUpdater(message.dim, memory_dim, repeated=True)
+        else:
+            updater = RNNUpdater(message.dim, memory_dim)
         super().__init__(
             events,
             memory=memory,
             message=message,
-            updater=(GRUUpdater if cell == "gru" else RNNUpdater)(message.dim, memory_dim, repeated=True),
-            embedding=TimeProjection(memory_dim, unit),
+            updater=updater,
+            embedding=TimeProjection(memory_dim, unit, norm=cell == "rnn"),
             embed=embed,
             aggregate=aggregate,
             codes=identity,

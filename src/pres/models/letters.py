@@ -25,6 +25,10 @@ class Letters:
     def __getitem__(self, places: Tensor) -> Letters:
         return Letters(*(field.index_select(0, places) for field in self._fields()))
 
+    def and_also(self, others: Letters) -> Letters:
+        """Return these and others, not sorted any more."""
+        return Letters(*map(torch.cat, zip(self._fields(), others._fields(), strict=True)))
+
     def split(self, parts: Parts) -> list[Letters]:
         """Return each part of them."""
         return [Letters(*those) for those in zip(*map(parts.split, self._fields()), strict=True)]
@@ -84,30 +88,35 @@ def letters_of(
     cutoffs: Tensor | None = None,
     neighbours: int = 0,
     turns: int = 1,
+    negatives: Tensor | None = None,
 ) -> Letters:
     """Return one letter of each event to each endpoint and, with an index, to the endpoints' neighbours.
 
     ``cutoffs`` `[b]` are the first events that those neighbours must not come from. If the events are those
-    of several batches of equal length (``turns``), the letters are sorted by batch first.
+    of several batches of equal length (``turns``), the letters are sorted by batch first. ``negatives``
+    `[b, count]` are drawn nodes that get a letter of the source's, just before the event's own letters.
     """
     at = torch.arange(len(batch), device=batch.src.device)
     proper = (batch.src != batch.dst).nonzero().squeeze(1)  # a self-loop is one update
     own = torch.cat([batch.src, batch.dst[proper]])
     partner = torch.cat([batch.dst, batch.src[proper]])
-    side = torch.cat([torch.zeros_like(at), torch.ones_like(proper)])
+    side = torch.cat([torch.ones_like(at), torch.full_like(proper, 2)])
     at = torch.cat([at, proper])
     sent = Letters(own, own, partner, at, torch.ones_like(at, dtype=torch.bool))
-    order = 2 * at + side
+    order = 3 * at + side
     if index is not None and cutoffs is not None:
         found = index.recent(own, cutoffs[at], neighbours)
         filled = found.mask.flatten().nonzero().squeeze(1)
         row = torch.div(filled, neighbours, rounding_mode="floor")
         to = found.nodes.flatten().index_select(0, filled)
-        passed_on = replace(sent[row], to=to, is_own=torch.zeros_like(to, dtype=torch.bool))
-        both = ("to", "own", "partner", "at", "is_own")
-        sent = Letters(*(torch.cat([getattr(sent, name), getattr(passed_on, name)]) for name in both))
+        sent = sent.and_also(replace(sent[row], to=to, is_own=torch.zeros_like(to, dtype=torch.bool)))
         order = torch.cat([order, order.index_select(0, row)])
-    span, to = 2 * len(batch), sent.to
+    if negatives is not None:
+        of_each = torch.arange(len(batch), device=at.device).repeat_interleave(negatives.shape[1])
+        drawn, own_letter = negatives.flatten(), torch.ones_like(of_each, dtype=torch.bool)
+        sent = sent.and_also(Letters(drawn, drawn, batch.src[of_each], of_each, own_letter))
+        order = torch.cat([order, 3 * of_each])
+    span, to = 3 * len(batch), sent.to
     if turns > 1:
         to = to + torch.div(sent.at, len(batch) // turns, rounding_mode="floor") * batch.num_nodes
     key, by = torch.sort(to * (2 * span) + sent.is_own * span + order)

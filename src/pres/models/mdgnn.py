@@ -198,15 +198,18 @@ class MDGNN(Looking):
         """Return who gets mail of a batch, and of which events; neither weights nor memory matter to it."""
         return self.address_ahead(batch, len(batch))[0]
 
-    def address_ahead(self, batches: EventStream, b: int) -> list[Delivery]:
-        """Return the same for each of several batches of ``b`` events, found together."""
+    def address_ahead(self, batches: EventStream, b: int, negatives: Tensor | None = None) -> list[Delivery]:
+        """Return the same for each of several batches of ``b`` events, found together.
+
+        With ``negatives`` `[n, count]` these get mail too, as if the pairs were events.
+        """
         neighbourly, turns, cutoffs = None, turns_of(batches, b), None
         if self.deliver_to == "neighbours" and self.index is not None:
             neighbourly, cutoffs = self.index, self.index.cutoffs(batches)
             if self.visibility == "batch":
                 starts = batches.offset + b * torch.arange(turns, device=cutoffs.device)
                 cutoffs = torch.minimum(cutoffs, starts.repeat_interleave(b))
-        letters = letters_of(batches, neighbourly, cutoffs, self.neighbours, turns)
+        letters = letters_of(batches, neighbourly, cutoffs, self.neighbours, turns, negatives)
         return deliveries_of(letters, batches.num_nodes, b, turns)
 
     @torch.no_grad()

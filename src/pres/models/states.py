@@ -22,8 +22,9 @@ class States:
     nodes: Tensor  # [u]
     previous: Tensor  # [u, d], as committed
     measured: Tensor  # [u, d], with the mail taken in; as committed for a node without mail
-    kept: Tensor  # [u, d], what is committed next: as measured, or corrected
-    memory: Tensor  # [u, d], what embeddings see: as kept, unless a correction keeps itself from them
+    corrected: Tensor  # [u, d], predicted and corrected; as measured without a correction
+    kept: Tensor  # [u, d], what is committed next: as corrected, unless a correction keeps itself from it
+    memory: Tensor  # [u, d], what embeddings see, likewise
     previous_update: Tensor  # [u], the time ``previous`` is of
     last_update: Tensor  # [u], the time ``memory`` is of
     pending: Tensor  # [u] bool, whether there was mail
@@ -46,7 +47,7 @@ def joined(found: Iterable[States]) -> States:
     if len(parts) == 1:
         return parts[0]
     whole: dict[str, Tensor] = {}
-    made: dict[tuple[int, ...], Tensor] = {}  # without a correction three fields are one tensor, and stay one
+    made: dict[tuple[int, ...], Tensor] = {}  # without a correction four fields are one tensor, and stay one
     for field in fields(States):
         pieces = [getattr(part, field.name) for part in parts]
         same = tuple(id(piece) for piece in pieces)
@@ -60,6 +61,7 @@ class Correction(Protocol):
     """Anything that corrects measured memories: see `pres.smoothing.Filter`, which is one."""
 
     embedded: bool  # whether embeddings see the corrected memory, or the measured one
+    written: bool  # whether the corrected memory is written back, or the measured one
 
     def reset(self) -> None:
         """Forget what was learned from events."""
@@ -92,19 +94,20 @@ def corrected(
     last_event: Tensor,
 ) -> States:
     """Return measured memories as states, corrected if there is a correction, which partners matter to."""
-    kept, embedded = measured, measured
+    found, embedded, written = measured, False, False
     if correction is not None:
         assert partner_count is not None
         elapsed = last_update - previous_update
         found = correction(nodes, previous, measured, elapsed, count, partner_count)
-        kept = torch.where(pending.unsqueeze(1), found, previous)
-        embedded = kept if correction.embedded else measured
+        found = torch.where(pending.unsqueeze(1), found, previous)
+        embedded, written = correction.embedded, correction.written
     return States(
         nodes=nodes,
         previous=previous,
         measured=measured,
-        kept=kept,
-        memory=embedded,
+        corrected=found,
+        kept=found if written else measured,
+        memory=found if embedded else measured,
         previous_update=previous_update,
         last_update=last_update,
         pending=pending,

@@ -78,17 +78,24 @@ class TimeProjection(nn.Module):
 
     ``Δt`` is the time since the node's last event in units of ``unit``, as ``log(1 + Δt)``: gaps span many
     orders of magnitude, and a few huge ones would otherwise blow the embedding up.
+
+    Args:
+        memory_dim: Size of a memory.
+        unit: What the time is counted in.
+        norm: Whether memories are normalised first, as TGL does.
     """
 
     hops = 0
 
-    def __init__(self, memory_dim: int, unit: float) -> None:
+    def __init__(self, memory_dim: int, unit: float, norm: bool = False) -> None:
         super().__init__()
         self.dim, self.unit = memory_dim, unit
+        self.norm = nn.LayerNorm(memory_dim) if norm else None
         self.weight = nn.Parameter(torch.randn(memory_dim) / memory_dim**0.5)
 
     def forward(self, memory: Tensor, roots: Tensor, since_event: Tensor, hops: Sequence[Hop]) -> Tensor:
         """Return embeddings `[r, dim]` of memories `[u, dim]`; roots `[r]` are positions among them."""
+        memory = memory if self.norm is None else self.norm(memory)
         elapsed = (since_event / self.unit).clamp(min=0).log1p().to(memory.dtype)
         return projected(memory, roots, elapsed, self.weight)
 

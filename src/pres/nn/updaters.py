@@ -21,6 +21,7 @@ class InTurns:
     """
 
     def __init__(self, updater: GRUUpdater | MailboxAttention) -> None:
+        assert updater.cell is not None
         self._input = updater.input_of
         self._cell = GRUInTurns(updater.cell, isinstance(updater, GRUUpdater) and updater.repeated)
 
@@ -37,6 +38,8 @@ def in_turns(updater: nn.Module, device: torch.device) -> InTurns | None:
     """Return an updater that is to move memories in turns; None if its own call is to be made each time."""
     ours = type(updater) is GRUUpdater or type(updater) is MailboxAttention  # others have a way of their own
     if not isinstance(updater, GRUUpdater | MailboxAttention) or not ours or "forward" in vars(updater):
+        return None
+    if updater.cell is None:
         return None
     called = (updater._forward_hooks, updater._forward_pre_hooks, updater._compiled_call_impl)
     if any(called) or torch.is_autocast_enabled(device.type):  # precision is chosen operation by operation
@@ -72,53 +75,55 @@ class GRUUpdater(nn.Module):
 
 
 class RNNUpdater(nn.Module):
-    """``s' = tanh(norm(W [message, s]))``: the memory update of JODIE.
-
-    Without the norm the units saturate within an epoch, and what a memory holds fades as the stream goes on.
+    """``s' = tanh(W message + U s)``: the memory update of JODIE, as published and as TGL has it.
 
     Args:
         message_dim: Size of a message.
         memory_dim: Size of a memory.
-        repeated: As in `GRUUpdater`; then ``s`` stands in the message alone.
     """
 
-    def __init__(self, message_dim: int, memory_dim: int, repeated: bool = False) -> None:
+    def __init__(self, message_dim: int, memory_dim: int) -> None:
         super().__init__()
-        self.repeated = repeated
-        self.linear = nn.Linear(message_dim + (0 if repeated else memory_dim), memory_dim)
-        self.norm = nn.LayerNorm(memory_dim)
+        self.cell = nn.RNNCell(message_dim, memory_dim)
 
     @property
     def of_messages(self) -> list[Tensor]:
         """The weights whose first columns read a message."""
-        return [self.linear.weight]
+        return [self.cell.weight_ih]
 
     def forward(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
         """Return new memories `[w, d]` from old ones and messages `[w, m]`, one to each."""
-        given = _side_by_side(messages) if self.repeated else _side_by_side(messages, memory)
-        return torch.tanh(self.norm(self.linear(given)))
+        moved: Tensor = self.cell(_side_by_side(messages), memory)
+        return moved
 
 
-def _side_by_side(messages: Sequence[Picked], *further: Tensor) -> Tensor:
-    """Return messages `[w, m]` of one slot each, part by part, and what is to stand beside them `[w, …]`."""
-    return torch.cat([*(part.copied() for part in messages), *further], dim=1)
+def _side_by_side(messages: Sequence[Picked]) -> Tensor:
+    """Return messages `[w, m]` of one slot each, part by part."""
+    return torch.cat([part.copied() for part in messages], dim=1)
 
 
 class MailboxAttention(LinearAttention):
     """``s' = GRU(attention(s, mailbox), s)``: the memory update of APAN, with a gate.
 
+    Without the gate it is TGL's: ``s' = relu(dropout(W norm(attention(s, mailbox) + s)))``.
+
     Args:
         message_dim: Size of a message.
         memory_dim: Size of a memory.
         heads: Attention heads.
-        dropout: Of attention weights.
+        dropout: Of attention weights; without a gate also of the new memory.
+        gate: Whether a gated cell moves the memory.
     """
 
-    def __init__(self, message_dim: int, memory_dim: int, heads: int = 2, dropout: float = 0.1) -> None:
+    def __init__(
+        self, message_dim: int, memory_dim: int, heads: int = 2, dropout: float = 0.1, gate: bool = True
+    ) -> None:
         if heads < 1 or memory_dim % heads:
             raise OptionError(f"heads={heads} must divide memory_dim={memory_dim}.")
         super().__init__(memory_dim, message_dim, memory_dim, heads, dropout)
-        self.cell = nn.GRUCell(memory_dim, memory_dim)
+        self.cell = nn.GRUCell(memory_dim, memory_dim) if gate else None
+        self.norm = None if gate else nn.LayerNorm(memory_dim)
+        self.out = None if gate else nn.Linear(memory_dim, memory_dim)
 
     @property
     def of_messages(self) -> list[Tensor]:
@@ -127,8 +132,12 @@ class MailboxAttention(LinearAttention):
 
     def forward(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
         """Return new memories `[w, d]` from old ones, and messages `[s, m]` in the slots of mailboxes."""
-        return gru(self.cell, self.input_of(memory, messages, slots), memory)
+        read = self.input_of(memory, messages, slots)
+        if self.cell is not None:
+            return gru(self.cell, read, memory)
+        assert self.norm is not None and self.out is not None
+        return torch.relu(self.dropout(self.out(self.norm(read + memory))))
 
     def input_of(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
-        """Return what the cell moves memories by `[w, d]`."""
+        """Return what moves memories `[w, d]`."""
         return self.read(self.query(memory), messages, Asked(slots))

@@ -1,6 +1,6 @@
 """PRES: a predict-correct filter for the memory of any model, and the coherence objective."""
 
-from pres.smoothing.coherence import coherence_loss, movement
+from pres.smoothing.coherence import batch_coherence_loss, coherence_loss, movement
 from pres.smoothing.config import PRES
 from pres.smoothing.filter import EVENT, NEGATIVE, Filter
 from pres.smoothing.gain import FixedGain, LearnedGain, PendingGain
@@ -16,6 +16,7 @@ __all__ = [
     "PendingGain",
     "Trackers",
     "Transitions",
+    "batch_coherence_loss",
     "coherence_loss",
     "movement",
 ]

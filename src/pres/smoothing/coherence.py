@@ -6,22 +6,31 @@ import torch
 from torch import Tensor
 
 
-def coherence_loss(previous: Tensor, memory: Tensor, updated: Tensor, per_node: bool = True) -> Tensor:
-    """Return ``1 - coherence`` of memories `[u, d]` before and after an update, with the gradient of the new.
+def coherence_loss(previous: Tensor, memory: Tensor, updated: Tensor) -> Tensor:
+    """Return one minus the mean cosine of memories `[u, d]` before and after an update (ours).
 
-    Per node it is the mean cosine over the nodes that were ``updated`` `[u]` and had a memory before;
-    otherwise one inner product of all of them, as one long vector. Without any such node it is 0. A memory
-    that never moves has the least loss: look at `movement` too.
+    The mean is over the nodes that were ``updated`` `[u]` and had a memory before; without any it is 0.
+    Gradients go to the new memory. A memory that never moves has the least loss: look at `movement` too.
     """
     size = previous.detach().square().sum(1)
-    counted = updated & (size > 0)
-    weight = counted.to(memory.dtype)
+    weight = (updated & (size > 0)).to(memory.dtype)
     product, new_size = (previous.detach() * memory).sum(1), memory.square().sum(1)
-    if not per_node:  # as one vector
-        product, size, new_size = ((weight * value).sum(0, True) for value in (product, size, new_size))
-        weight = counted.any().to(memory.dtype).unsqueeze(0)
     cosine = product * (size * new_size).clamp(min=torch.finfo(memory.dtype).tiny).rsqrt()
     loss: Tensor = (weight * (1 - cosine)).sum() / weight.sum().clamp(min=1)
+    return loss
+
+
+def batch_coherence_loss(previous: Tensor, memory: Tensor, vertices: Tensor) -> Tensor:
+    """Return one minus the inner product of normalised memories `[u, d]` before and after (Eq. 10).
+
+    The memories of the ``vertices`` `[u]` (bool) are one vector before and one after. Where one of the two is
+    zero, as in the first batches of a stream, it is 0. Gradients go to the new memory.
+    """
+    chosen = vertices.unsqueeze(1)
+    old, new = (values.masked_fill(~chosen, 0) for values in (previous.detach(), memory))
+    sizes = old.square().sum() * new.square().sum()
+    cosine = (old * new).sum() * sizes.clamp(min=torch.finfo(memory.dtype).tiny).rsqrt()
+    loss: Tensor = torch.where(sizes > 0, 1 - cosine, 0)
     return loss
 
 

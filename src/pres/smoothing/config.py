@@ -6,7 +6,10 @@ from typing import Any, Literal, Self
 
 import pydantic
 
+from pres.errors import OptionError, check_choice
 from pres.settings import Settings
+
+Reading = Literal["equations", "algorithm"]
 
 
 class PRES(Settings):
@@ -15,6 +18,8 @@ class PRES(Settings):
     The filter (PRES-V) predicts each memory from the transitions seen before and fuses that with the memory
     the batch measured. The objective (PRES-S) adds ``beta * (1 - coherence)`` to the loss. Either works
     alone: ``PRES(filter=False)`` is PRES-S, ``PRES(beta=0)`` is PRES-V.
+
+    The defaults are ours. `published` gives the method as the paper prints it.
 
     Attributes:
         beta: Weight of the coherence objective (Eq. 10); 0 leaves it out.
@@ -30,12 +35,21 @@ class PRES(Settings):
         gamma: Where a learned γ starts, or what a fixed one is.
         per_dimension: Whether γ is one number per dimension of the memory.
         embed: Whether embeddings see the ``"corrected"`` or the ``"measured"`` memory (Algorithm 2).
-        coherence: The mean cosine per ``"node"``, or one inner product of the whole ``"batch"``.
+        keep: Whether the ``"corrected"`` or the ``"measured"`` memory is written back (Algorithm 2).
+        coherence: The mean cosine per ``"node"`` (ours); or one inner product over the vertices of the
+            ``"batch"`` (Eq. 10), or over those that the step ``"updated"`` (Algorithm 2).
+        every_update: Whether every update of a node is predicted and recorded (Eqs. 6 to 8), from a mean
+            transition of 0 on. Otherwise the first update is not recorded, and a node of which nothing is
+            recorded keeps its measurement.
+        discount: What a transition counts for after each further one of its node; 1 counts all of them alike.
+        live: Whether trackers also follow the events of evaluation; otherwise they are frozen there.
+        negative_messages: Whether negative pairs send messages to their drawn node, as the pseudo-code has
+            it; only with ``keep="measured"``.
         anchors: Trackers only for so many nodes, the most active; all others share one.
         lr_rule: ``"sqrt"`` multiplies the learning rate by √(events per step / 200), as Theorem 2 asks; the
             same as ``lr_rule`` of `pres.fit`, for training with PRES alone.
         shortest_gap: Time differences below this (in mean gaps of a node) count as this; ties have 0.
-        longest_gap: Time differences above this count as this.
+        longest_gap: Time differences above this count as this; None for no limit.
     """
 
     beta: float = pydantic.Field(0.1, ge=0, allow_inf_nan=False)
@@ -48,15 +62,50 @@ class PRES(Settings):
     gamma: float = pydantic.Field(0.8, gt=0, le=1)
     per_dimension: bool = False
     embed: Literal["corrected", "measured"] = "corrected"
-    coherence: Literal["node", "batch"] = "node"
+    keep: Literal["corrected", "measured"] = "corrected"
+    coherence: Literal["node", "batch", "updated"] = "node"
+    every_update: bool = False
+    discount: float = pydantic.Field(1.0, gt=0, le=1)
+    live: bool = False
+    negative_messages: bool = False
     anchors: int | None = pydantic.Field(None, ge=1)
     lr_rule: Literal["fixed", "sqrt"] = "fixed"
-    shortest_gap: float = pydantic.Field(0.1, gt=0)
-    longest_gap: float = pydantic.Field(10.0, gt=0, allow_inf_nan=False)
+    shortest_gap: float = pydantic.Field(0.1, ge=0, allow_inf_nan=False)
+    longest_gap: float | None = pydantic.Field(10.0, gt=0, allow_inf_nan=False)
 
     def __init__(self, **options: Any) -> None:
         with self.checking(options, "PRES"):
             super().__init__(**options)
+
+    @classmethod
+    def published(cls, reading: Reading, **options: Any) -> Self:
+        """Return PRES to the letter of the paper, in one of its two readings, which contradict each other.
+
+        ``"equations"`` is Eqs. 6, 7, 8 and 10: embeddings and write-back use the corrected memory, trackers
+        follow the innovation. ``"algorithm"`` is Algorithm 2: embeddings and write-back use the measured
+        memory, the corrected one enters the coherence alone, and trackers follow its residual.
+
+        The paper does not say in which unit time is counted: here in mean gaps of a node, without a limit.
+        ``options`` are those that the paper varies or that a study needs: ``beta``, ``filter``, ``gamma``,
+        ``live`` and, of the algorithm, ``negative_messages``.
+        """
+        check_choice("reading", reading, tuple(_PUBLISHED))
+        settled = _LETTER | _PUBLISHED[reading]
+        for name in options:
+            if name not in _OPEN or name in settled:
+                raise OptionError(
+                    f"PRES.published({reading!r}) has no option {name!r}: the paper settles it. It has "
+                    f"{', '.join(option for option in _OPEN if option not in settled)}."
+                )
+        return cls(**settled | options)
+
+    @property
+    def reading(self) -> Literal["equations", "algorithm", "ours"]:
+        """Which published reading this is; ``"ours"`` for anything else."""
+        for reading, settled in _PUBLISHED.items():
+            if all(getattr(self, name) == value for name, value in (_LETTER | settled).items()):
+                return reading
+        return "ours"
 
     @pydantic.model_validator(mode="after")
     def _makes_sense(self) -> Self:
@@ -74,6 +123,39 @@ class PRES(Settings):
             )
         if self.mixture == "learned" and self.components == 1:
             raise ValueError("mixture='learned' weighs components against each other: use components=2.")
-        if self.shortest_gap > self.longest_gap:
+        if self.longest_gap is not None and self.shortest_gap > self.longest_gap:
             raise ValueError(f"shortest_gap={self.shortest_gap} exceeds longest_gap={self.longest_gap}.")
+        if self.delta == "rate" and self.shortest_gap == 0:
+            raise ValueError("delta='rate' divides by time differences: shortest_gap must be above 0.")
+        if self.negative_messages and self.keep != "measured":
+            raise ValueError(
+                "negative_messages are those of Algorithm 2: use PRES.published('algorithm', "
+                "negative_messages=True)."
+            )
         return self
+
+
+_LETTER: dict[str, Any] = {
+    "observed": "corrected",
+    "components": 2,
+    "mixture": "counts",
+    "gain": "learned",
+    "per_dimension": False,
+    "every_update": True,
+    "discount": 1.0,
+    "anchors": None,
+    "lr_rule": "fixed",
+    "shortest_gap": 0.0,
+    "longest_gap": None,
+}
+_PUBLISHED: dict[Reading, dict[str, Any]] = {
+    "equations": {
+        "delta": "innovation",
+        "embed": "corrected",
+        "keep": "corrected",
+        "coherence": "batch",
+        "negative_messages": False,
+    },
+    "algorithm": {"delta": "residual", "embed": "measured", "keep": "measured", "coherence": "updated"},
+}
+_OPEN = ("beta", "filter", "gamma", "live", "negative_messages")

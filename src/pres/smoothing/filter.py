@@ -17,7 +17,7 @@ class Filter(nn.Module):
 
     ``Δ`` is the time difference for rates and the paper's own readings of δ, and 1 for steps; under a pending
     gain a step counts as often as the batch had events of the node. A node of which no transition was seen
-    keeps its measurement.
+    keeps its measurement, unless every update is predicted.
 
     Args:
         config: The settings.
@@ -31,10 +31,17 @@ class Filter(nn.Module):
         self, config: PRES, num_nodes: int, dim: int, unit: float = 1.0, anchors: Tensor | None = None
     ) -> None:
         super().__init__()
-        self.config, self.embedded = config, config.embed == "corrected"
+        self.config = config
+        self.embedded, self.written = config.embed == "corrected", config.keep == "corrected"
+        self.live = config.live  # an evaluation may choose otherwise
         self.register_buffer("unit", torch.tensor(unit, dtype=torch.float64))
         self.unit: Tensor
-        self.trackers = Trackers(num_nodes, dim, config.components, config.mixture == "learned", anchors)
+        self.trackers = Trackers(
+            num_nodes, dim, config.components, config.mixture == "learned", anchors, config.discount
+        )
+        # Of each node, which of its mails was recorded last; they are numbered from 1.
+        self.register_buffer("recorded", torch.zeros(num_nodes + 1, dtype=torch.int64))
+        self.recorded: Tensor
         self.gain: FixedGain | LearnedGain | PendingGain
         if config.gain == "fixed":
             self.gain = FixedGain(config.gamma)
@@ -48,6 +55,7 @@ class Filter(nn.Module):
     def reset(self) -> None:
         """Forget every transition, as before the first event."""
         self.trackers.reset()
+        self.recorded.zero_()
 
     def forward(
         self,
@@ -74,7 +82,8 @@ class Filter(nn.Module):
         gain = self._gain(nodes, seen, span, count, partner_count).to(measured.dtype)
         if torch.is_grad_enabled():
             self._note(gain.detach(), step.detach(), seen.known)
-        gain = torch.where(seen.known.unsqueeze(1), gain, 1)  # 1 returns the measurement, to the bit
+        if not self.config.every_update:
+            gain = torch.where(seen.known.unsqueeze(1), gain, 1)  # 1 returns the measurement, to the bit
         return torch.lerp(previous + step, measured, gain)
 
     def latest(self) -> dict[str, Tensor]:
@@ -122,6 +131,18 @@ class Filter(nn.Module):
         found = self.transitions(nodes, previous, measured, corrected, elapsed, count)
         self.record(*found, component)
 
+    @torch.no_grad()
+    def first_sight(self, nodes: Tensor, mails: Tensor) -> Tensor:
+        """Return which of distinct nodes `[u]` have mail that was not recorded yet, and note it as recorded.
+
+        A node may be drawn as a negative again and again before its mail is committed: that is one
+        transition. ``mails`` `[u]` numbers the newest mail of each, from 1.
+        """
+        rows = nodes.clamp(max=len(self.recorded) - 1)
+        new = (self.recorded.index_select(0, rows) != mails).nonzero().squeeze(1)
+        self.recorded.index_copy_(0, rows, mails)
+        return new
+
     def record(self, nodes: Tensor, delta: Tensor, component: int) -> None:
         """Let trackers take in what `transitions` found."""
         if component < self.config.components:
@@ -139,8 +160,8 @@ class Filter(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Return the nodes among ``nodes`` `[u]` that made a transition, and its δ `[v, d]`.
 
-        The first update of a node is none: it leads from nothing to a memory, farther than any that follows,
-        and would make bad predictions of those.
+        Unless every update counts, the first of a node does not: it leads from nothing to a memory, farther
+        than any that follows, and would make bad predictions of those.
         """
         end = corrected if self.config.observed == "corrected" else measured
         span = self._span(elapsed, count)
@@ -153,6 +174,8 @@ class Filter(nn.Module):
             delta = end - previous  # a measurement is one update, whatever its batch held
         else:
             delta = end - previous if span is None else (end - previous) / span
+        if self.config.every_update:
+            return nodes, delta
         begun = (previous != 0).any(dim=1).nonzero().squeeze(1)
         return (nodes, delta) if len(begun) == len(nodes) else (nodes[begun], delta[begun])
 

@@ -33,6 +33,7 @@ class Trackers(nn.Module):
         learned_weights: Whether the components' weights are learned, for all nodes; otherwise they are the
             shares of the observations, which is the same as one tracker for all of them.
         anchors: The nodes `[a]` with trackers of their own, distinct; None for all.
+        discount: What the sums of a row are multiplied with before it takes in more.
     """
 
     def __init__(
@@ -42,8 +43,10 @@ class Trackers(nn.Module):
         components: int,
         learned_weights: bool = False,
         anchors: Tensor | None = None,
+        discount: float = 1.0,
     ) -> None:
         super().__init__()
+        self.discount = discount
         rows = (num_nodes if anchors is None else len(anchors)) + 1
         self.register_buffer("anchors", None if anchors is None else torch.sort(anchors).values)
         self.register_buffer("n", torch.zeros(components, rows))
@@ -66,6 +69,9 @@ class Trackers(nn.Module):
         """Take in one transition `[u, d]` of each of the nodes `[u]`, which may repeat."""
         rows = self._rows(nodes)
         delta = delta.detach().to(self.total.dtype)
+        if self.discount < 1:  # once for each row, however often it stands here
+            for sums in (self.n[component], self.total[component], self.squares[component]):
+                sums.index_copy_(0, rows, self.discount * sums.index_select(0, rows))
         self.n[component].index_add_(0, rows, torch.ones_like(rows, dtype=self.n.dtype))
         self.total[component].index_add_(0, rows, delta)
         self.squares[component].index_add_(0, rows, delta.square())

@@ -112,6 +112,12 @@ class FitConfig(Settings):
             )
         if self.block is not None and self.grad_updates > 1:
             raise ValueError("grad_updates go with sweeps or memory='exact', not with block.")
+        inside = self.memory == "exact" or self.sweeps > 1 or self.refresh is not None
+        if self.smoothing is not None and self.smoothing.keep == "measured" and inside:
+            raise ValueError(
+                "PRES(keep='measured'), as Algorithm 2 has it, goes with standard memory alone: leave out "
+                "memory='exact', sweeps, refresh and block."
+            )
         if self.grad_updates > 1 and self.refresh is None:
             raise ValueError("grad_updates are those inside a batch: they need refresh.")
         return self

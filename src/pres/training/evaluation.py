@@ -12,11 +12,13 @@ from torch import Tensor
 
 from pres.errors import DivergedError, OptionError
 from pres.events import EventStream
-from pres.incidence import occurring
+from pres.incidence import distinct, occurring
 from pres.models import MDGNN, States
 from pres.models.in_order import MemoryInOrder
 from pres.sampling import NegativeSampler, TemporalBatches
+from pres.smoothing import EVENT, Filter
 from pres.training.metrics import LinkMetrics, link_metrics
+from pres.training.smoothing import observe, recordable
 
 EVALUATION_SEED = 2**32  # negatives of evaluation are drawn apart from those of any epoch
 PAIRS_AT_ONCE = 20_000  # pairs that a model scores in one go, so that many negatives fit into memory
@@ -72,7 +74,19 @@ class ModelScorer:
             _, states, order = self._scored
         self._scored = None
         with _evaluating(self.model):
+            follow = self._transitions(batch, states)
             self.model.absorb(batch, states, self.sweeps, in_order=order)
+            follow()
+
+    def _transitions(self, batch: EventStream, states: States | None) -> Callable[[], None]:
+        """Return what lets live trackers follow the batch, once it is taken in."""
+        correction = self.model.correction
+        if not isinstance(correction, Filter) or not correction.live:
+            return lambda: None
+        endpoints = distinct(torch.cat([batch.src, batch.dst]))
+        found = self.model.measure(endpoints) if states is None else states
+        places = recordable(self.model, found, {EVENT: endpoints})
+        return lambda: observe(correction, found, places)
 
 
 @dataclass(frozen=True, eq=False)

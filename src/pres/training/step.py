@@ -18,10 +18,10 @@ from pres.models import MDGNN, States
 from pres.models.in_order import MemoryInOrder
 from pres.models.letters import Delivery
 from pres.models.view import View
-from pres.nn.gather import rows
 from pres.parts import Parts
 from pres.sampling import TemporalBatches
-from pres.smoothing import EVENT, NEGATIVE, PRES, Filter, coherence_loss, movement
+from pres.smoothing import EVENT, NEGATIVE, PRES, Filter, movement
+from pres.training.smoothing import incoherence, observe, recordable
 
 PREPARED_AT_ONCE = 4_096  # events with their neighbours, if several batches or steps fit in
 ALONE = 4  # an event without neighbours takes so many times less room
@@ -97,7 +97,8 @@ def prepare(
     """
     parts = TemporalBatches(batches, b)
     step_size = step_size or b
-    deliveries = model.address_ahead(batches, len(parts[0]))
+    sending = negatives if _negatives_send(model) else None
+    deliveries = model.address_ahead(batches, len(parts[0]), sending)
     views: Sequence[View | None] = [None] * len(parts)
     places: Sequence[Tensor | None] = [None] * len(parts)
     if step_size >= len(parts[0]) and not depth:
@@ -170,7 +171,7 @@ def train_on_batch(
             logits = model.logits(view, states)
         loss = link_loss(logits)
         updated = states.pending if view.read is None else states.pending & view.read
-        objective, found = _with_smoothing(loss, states, updated, model.correction, smoothing)
+        objective, found = _with_smoothing(loss, states, updated, view, model.correction, smoothing)
         optimiser.zero_grad()
         torch.autograd.backward(objective)
         known = [*found.values(), objective, _norm_of_gradients(optimiser)]
@@ -197,25 +198,31 @@ def link_loss(logits: Tensor) -> Tensor:
 
 
 def _with_smoothing(
-    loss: Tensor, states: States, updated: Tensor, correction: object, smoothing: PRES | None
+    loss: Tensor, states: States, updated: Tensor, view: View, correction: object, smoothing: PRES | None
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Return what to minimise, and what is worth knowing about the step and the nodes that it updated."""
     found = {"loss": loss, "movement": movement(states.previous, states.kept, updated)}
     if smoothing is not None:
         with torch.set_grad_enabled(smoothing.beta > 0):
-            per_node = smoothing.coherence == "node"
-            incoherence = coherence_loss(states.previous, states.kept, updated, per_node)
-        found["coherence"] = 1 - incoherence
+            apart = incoherence(smoothing, states, updated, view.roots)
+        found["coherence"] = 1 - apart
         if smoothing.beta > 0:
-            loss = loss + smoothing.beta * incoherence
+            loss = loss + smoothing.beta * apart
     if isinstance(correction, Filter):
         found |= correction.latest()
     return loss, found
 
 
+def _negatives_send(model: MDGNN) -> bool:
+    """Return whether negative pairs send messages, as Algorithm 2 has it."""
+    return isinstance(model.correction, Filter) and model.correction.config.negative_messages
+
+
 def _roles(model: MDGNN, prepared: Prepared) -> dict[int, Tensor]:
     """Return the nodes whose memory it takes to absorb a batch: its endpoints, and whom a filter observes."""
     roles = {EVENT: prepared.delivery.endpoints}
+    if _negatives_send(model):
+        roles[EVENT] = distinct(torch.cat([prepared.batch.src, prepared.batch.dst]))
     if isinstance(model.correction, Filter) and model.correction.config.components > NEGATIVE:
         roles[NEGATIVE] = distinct(prepared.negatives)
     return roles
@@ -237,22 +244,9 @@ def _take_in(
     roles = _roles(model, prepared)
     if states is None:
         states = model.measure(distinct(torch.cat(list(roles.values()))))
+    found = recordable(model, states, roles)
     model.absorb(batch, states, sweeps, delivery, in_order)
-    found = []
-    for component, nodes in roles.items():
-        place = states.places_of(nodes)
-        place = place[states.pending[place]]
-        transitions = model.correction.transitions(
-            states.nodes[place],
-            rows(states.previous, place),
-            rows(states.measured, place),
-            rows(states.kept, place),
-            (states.last_update - states.previous_update)[place],
-            states.count[place],
-        )
-        found.append((*transitions, component))
-    for nodes, delta, component in found:
-        model.correction.record(nodes, delta, component)
+    observe(model.correction, states, found)
 
 
 def _norm_of_gradients(optimiser: torch.optim.Optimizer) -> Tensor:
