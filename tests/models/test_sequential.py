@@ -21,7 +21,9 @@ def test_scores_and_states_equal_a_loop_over_nodes(
     x = torch.randn(len(events), features, generator=torch.Generator().manual_seed(1))
     stream = stream_of(events, x if features else None)
     options: dict[str, Any] = {"codes": codes}
-    options |= {"cell": "rnn" if codes == 0 else "gru"} if kind == "jodie" else {"visibility": visibility}
+    options |= {"visibility": visibility} if kind != "jodie" else {}
+    if codes == 0:  # the published cells
+        options |= {"jodie": {"cell": "rnn"}, "apan": {"gate": False}}.get(kind, {})
     model = make(kind, stream, **options)
     train = x[: len(stream.split().train)]
     spread = train.std(0, correction=0).double() if features else torch.ones(0)

@@ -35,7 +35,7 @@ class SlowModel:
     neighbours: int
     heads: int
     codes: Array  # [num_nodes, d], perhaps of width 0
-    cell: str = "gru"  # of jodie
+    cell: str = "gru"  # of jodie and apan; otherwise the published one
     memory: dict[int, Array] = field(default_factory=dict)
     last_update: dict[int, float] = field(default_factory=dict)
     mailbox: dict[int, list[Letter]] = field(default_factory=dict)
@@ -91,15 +91,19 @@ class SlowModel:
         if self.kind == "tgn" or (self.kind == "jodie" and self.cell == "gru"):
             return self.gru(old, messages[0])
         if self.kind == "jodie":
-            value = self.linear("updater.linear", messages[0])  # in which the old memory stands
-            return np.tanh(self.norm("updater.norm", value))
+            of_message = self.weights["updater.cell.weight_ih"] @ messages[0]
+            of_memory = self.weights["updater.cell.weight_hh"] @ old
+            biases = self.weights["updater.cell.bias_ih"] + self.weights["updater.cell.bias_hh"]
+            return np.tanh(of_message + of_memory + biases)
         query = self.linear("updater.query", old)
         read = self.attend(
             query,
             [self.linear("updater.key", message) for message in messages],
             [self.linear("updater.value", message) for message in messages],
         )
-        return self.gru(old, read)
+        if self.cell == "gru":
+            return self.gru(old, read)
+        return np.maximum(self.linear("updater.out", self.norm("updater.norm", read + old)), 0)
 
     def gru(self, old: Array, message: Array) -> Array:
         gates_in = self.weights["updater.cell.weight_ih"] @ message + self.weights["updater.cell.bias_ih"]
@@ -129,6 +133,8 @@ class SlowModel:
     def embed(self, node: int, t: float, before: int | None) -> Array:
         memory = self.known(node)
         if self.kind in ("jodie", "apan"):
+            if self.cell != "gru":
+                memory = self.norm("embedding.norm", memory)
             elapsed = np.log1p(max(t - self.last_event.get(node, self.events[0][2]), 0) / self.unit)
             projected: Array = memory * (1 + elapsed * self.weights["embedding.weight"])
             return projected

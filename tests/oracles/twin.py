@@ -3,7 +3,6 @@
 import torch
 
 from pres.models import MDGNN, time_units
-from pres.nn import RNNUpdater
 from tests.models.conftest import DIM, UNIT, stream_of
 from tests.oracles.models import SlowModel
 
@@ -23,5 +22,5 @@ def slow_twin(kind: str, model: MDGNN, events: list[tuple[int, int, float]], x: 
         neighbours=model.neighbours,
         heads=2,
         codes=model.codes.table.numpy(),
-        cell="rnn" if isinstance(model.updater, RNNUpdater) else "gru",
+        cell="gru" if isinstance(getattr(model.updater, "cell", None), torch.nn.GRUCell) else "published",
     )
