@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pres.events import EventStream
     from pres.io import read
     from pres.models import APAN, JODIE, TGN
+    from pres.models.build import build_model
     from pres.smoothing import PRES
     from pres.store.folder import open_store
     from pres.store.write import write_store
@@ -30,6 +31,7 @@ __all__ = [
     "PresError",
     "Run",
     "advise",
+    "build_model",
     "classify",
     "compare",
     "datasets",
@@ -64,6 +66,7 @@ _HOME = {
     "PresError": "pres.errors",
     "Run": "pres.training",
     "advise": "pres.training.advice",
+    "build_model": "pres.models.build",
     "classify": "pres.training",
     "compare": "pres.training",
     "diagnose": "pres.diagnosis",

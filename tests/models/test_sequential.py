@@ -23,7 +23,8 @@ def test_scores_and_states_equal_a_loop_over_nodes(
     options: dict[str, Any] = {"codes": codes}
     options |= {"visibility": visibility} if kind != "jodie" else {}
     if codes == 0:  # the published cells
-        options |= {"jodie": {"cell": "rnn"}, "apan": {"gate": False}}.get(kind, {})
+        published: dict[str, dict[str, Any]] = {"jodie": {"cell": "rnn"}, "apan": {"gate": False}}
+        options |= published.get(kind, {})
     model = make(kind, stream, **options)
     train = x[: len(stream.split().train)]
     spread = train.std(0, correction=0).double() if features else torch.ones(0)

@@ -35,6 +35,12 @@ def reproduce(
     jobs: Annotated[
         int | None, typer.Option(help="Jobs at once, one thread each.  \\[default: one per core]")
     ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            help="A Parquet file of finished jobs: they are not done again, others are added to it."
+        ),
+    ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -47,6 +53,7 @@ def reproduce(
 
     from pres.experiments import SIZES, LocalProcesses, find
     from pres.experiments import reproduce as run_experiments
+    from pres.experiments.kept import KeptResults
     from pres.experiments.report import write_report
 
     if quick and full:
@@ -80,6 +87,7 @@ def reproduce(
                 LocalProcesses(jobs or os.cpu_count() or 1),
                 seeds=seeds,
                 datasets=named or None,
+                results=None if results is None else KeptResults(results),
                 command=lambda one: shlex.join(["pres", "reproduce", one, *flags]),
                 on_progress=show,
             )

@@ -50,6 +50,10 @@ def train(
         int | None,
         typer.Option(help="Events between two updates of the weights.  \\[default: as --batch-size]"),
     ] = None,
+    protocol: Annotated[
+        Literal["tgl"] | None,
+        typer.Option(help="tgl: model, training and evaluation as in TGL; other flags override it."),
+    ] = None,
     preset: Annotated[
         Literal["large"] | None,
         typer.Option(help="large: large batches that keep their accuracy; other flags go before it."),
@@ -95,9 +99,11 @@ def train(
     ] = None,
     pres: Annotated[
         bool | None,
-        typer.Option(
-            "--pres/--no-pres", help="Smooth memory: predict, correct, keep coherent.  \\[default: no]"
-        ),
+        typer.Option("--pres/--no-pres", help="Smooth memory: PRES with our defaults.  \\[default: no]"),
+    ] = None,
+    published: Annotated[
+        Literal["equations", "algorithm"] | None,
+        typer.Option(help="Smooth memory: PRES as the paper's equations, or its Algorithm 2, have it."),
     ] = None,
     pres_option: Annotated[
         list[str] | None, typer.Option(help="An option of PRES, as beta=0.2; repeatable.")
@@ -155,6 +161,7 @@ def train(
     """Train a memory model to predict links; weights are chosen on validation, the test part is reported."""
     given = locals()
     from pres.models.build import build_model
+    from pres.smoothing import PRES
     from pres.training import fit
     from pres.training.advice import SIZES, check_tolerance, options_for
     from pres.training.config import FitConfig, TrainConfig, read_config
@@ -183,7 +190,11 @@ def train(
     if pres is False:
         if pres_option:
             raise OptionError("--no-pres trains without PRES: leave out --pres-option, or --no-pres.")
+        if published:
+            raise OptionError("--no-pres trains without PRES: leave out --published, or --no-pres.")
         settings["smoothing"] = None
+    elif published:
+        settings["smoothing"] = PRES.published(published, **named_values(pres_option or [], "pres-option"))
     elif pres or pres_option:
         further = named_values(pres_option or [], "pres-option")
         settings["smoothing"] = _more(settings, "smoothing", further)
@@ -206,7 +217,7 @@ def train(
     else:
         with notices():
             events = events_again(RunFolder(resume).events(), str(resume))
-    made = build_model(chosen.model, events, chosen.model_options, chosen.seed)
+    made = build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
     num_train = len(events.split().train)
     if auto:
         given_settings = {name: settings[name] for name in FitConfig.model_fields if name in settings}
@@ -304,6 +315,7 @@ def _check_resume(given: dict[str, Any], reading: dict[str, Any]) -> None:
         "model",
         "option",
         "pres",
+        "published",
         "pres_option",
         "config",
         "out",

@@ -6,11 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pres.experiments import paper
-from pres.experiments.compared import speed_up
+from pres.experiments.compared import against_baseline, against_counterpart, seconds, speed_up
+from pres.experiments.declaration import arm_name, arms
 from pres.experiments.groups import Group, Groups
 from pres.experiments.table import Cell, Heading, Spread, Table
 
-WAY_NAMES = {"off": "without", "S": "PRES-S (objective)", "V": "PRES-V (filter)", "PRES": "PRES"}
+WAY_NAMES = {
+    "off": "without",
+    "equations": "Eqs. 6–8, 10",
+    "algorithm": "Algorithm 2",
+    "ours": "ours",
+    "S": "PRES-S (Eq. 10 alone)",
+    "V": "PRES-V (Eqs. 6–8 alone)",
+}
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,31 @@ def columns(*names: str) -> Callable[[Groups], Table]:
     return table
 
 
+def speeds(groups: Groups) -> Table:
+    """Return the table of jobs that time all arms: seconds of an epoch, and how many times shorter it is."""
+    rows: list[tuple[Cell, ...]] = []
+    for group in groups:
+        timed: dict[str, float] = group.only("seconds_of_arm")
+        for way, b in arms(groups.size):
+            now, before = timed[arm_name(way, b)], timed[arm_name("off", groups.size.pair[0])]
+            place = Group({**group.factors, "way": way, "batch_size": b}, group.values)
+            printed = _printed(place, groups)
+            theirs = (None, None) if printed is None else (float(printed.seconds), printed.speed_up)
+            shown = _dataset(place, groups), place["model"].upper(), WAY_NAMES[way], b
+            rows.append((*shown, now, before / now, *theirs))
+    names = (
+        "dataset",
+        "model",
+        "way",
+        "batch_size",
+        "seconds",
+        "speed_up",
+        "paper_seconds",
+        "paper_speed_up",
+    )
+    return Table(tuple(COLUMNS[name].heading for name in names), tuple(rows))
+
+
 def _printed(group: Group, groups: Groups) -> paper.Trained | None:
     """Return the cell of Table 1 that a row of ours stands beside.
 
@@ -40,7 +73,12 @@ def _printed(group: Group, groups: Groups) -> paper.Trained | None:
     small, large = groups.size.pair
     if group["batch_size"] != (small if group["way"] == "off" else large):
         return None
-    return paper.trained(group["dataset"], group["model"], group["way"])
+    return paper.trained(group["dataset"], group["model"], _printed_as(group))
+
+
+def _printed_as(group: Group) -> str:
+    """Return which row of the paper's tables a place stands beside."""
+    return "off" if group["way"] == "off" else "PRES"
 
 
 def _paper_ap(group: Group, groups: Groups) -> Spread | None:
@@ -50,7 +88,7 @@ def _paper_ap(group: Group, groups: Groups) -> Spread | None:
 
 def _table_ap(group: Group, _: Groups) -> Spread | None:
     """Return what Table 1 has, whatever the batch size or β: a figure's own values are not printed."""
-    printed = paper.trained(group["dataset"], group["model"], group["way"] or "PRES")
+    printed = paper.trained(group["dataset"], group["model"], _printed_as(group))
     return None if printed is None else printed.ap
 
 
@@ -59,8 +97,10 @@ def _less(ours: float | None, printed: Spread | float | None) -> float | None:
     return None if ours is None or value is None else ours - value
 
 
-def _paper_auc(group: Group, _: Groups) -> Spread | None:
-    return paper.classified(group["dataset"], group["model"], group["way"])
+def _paper_auc(group: Group, groups: Groups) -> Spread | None:
+    if _printed(group, groups) is None:
+        return None
+    return paper.classified(group["dataset"], group["model"], _printed_as(group))
 
 
 def _count(place: int) -> Callable[[Group, Groups], Cell]:
@@ -105,10 +145,20 @@ _ALL = (
     _column("model", "model", lambda g, _: g["model"].upper()),
     _column("way", "PRES", lambda g, _: WAY_NAMES[g["way"]]),
     _column("batch_size", "b", lambda g, _: g["batch_size"]),
-    _column("step_size", "step", lambda g, _: g["step_size"]),
+    _column("lr", "learning rate", lambda g, _: f"{g['lr']:g}"),
     _column("epochs", "epochs", lambda g, _: g["epochs"]),
     _column("beta", "β", lambda g, _: float(g["beta"]), digits=2),
     _column("ap", "AP (%)", lambda g, _: g.spread("ap", 100)),
+    _column("ap_200", "AP, b 200 (%)", lambda g, _: g.spread("ap_200", 100)),
+    _column("ap_destinations", "AP, b 200, destinations (%)", lambda g, _: g.spread("ap_destinations", 100)),
+    _column("ap_live", "AP, live (%)", lambda g, _: g.spread("ap_live", 100)),
+    _column("ap_200_live", "AP, b 200, live (%)", lambda g, _: g.spread("ap_200_live", 100)),
+    _column("against_small", "− smaller batch", against_baseline, 1, True),
+    _column("against_same", "− same batch", against_counterpart, 1, True),
+    _column(
+        "auc_against_small", "− smaller batch", lambda g, a: against_baseline(g, a, "label_auc"), 1, True
+    ),
+    _column("auc_against_same", "− same batch", lambda g, a: against_counterpart(g, a, "label_auc"), 1, True),
     _column("paper_ap", "paper's AP (%)", _paper_ap),
     _column("ap_difference", "AP − paper's", lambda g, a: _less(g.mean("ap", 100), _paper_ap(g, a)), 1, True),
     _column("table_ap", "Table 1 (%)", _table_ap),
@@ -120,7 +170,7 @@ _ALL = (
     _column("best_epoch", "best epoch", lambda g, _: g.spread("best_epoch"), digits=0),
     _column("gain", "γ", lambda g, _: g.spread("gain"), digits=2),
     _column("movement", "movement", lambda g, _: g.spread("movement"), digits=2),
-    _column("seconds", "s / epoch", lambda g, _: g.spread("seconds"), repeatable=False),
+    _column("seconds", "s / epoch", seconds, repeatable=False),
     _column("speed_up", "speed-up", speed_up, digits=2, repeatable=False),
     _column("paper_seconds", "paper's s / epoch", lambda g, a: _with("seconds", g, a), digits=0),
     _column("paper_speed_up", "paper's speed-up", lambda g, a: _with("speed_up", g, a)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pres.experiments.available import has_labels
 from pres.experiments.job import Job, Kind
@@ -19,13 +19,23 @@ if TYPE_CHECKING:
     from pres.experiments.table import Table
 
 MODELS = ("tgn", "jodie", "apan")
-# Without PRES; with its objective alone, its filter alone, and both.
-WAYS: dict[str, dict[str, Any] | None] = {"off": None, "S": {"filter": False}, "V": {"beta": 0.0}, "PRES": {}}
-# The paper has one batch size for memory and weights. With a second one for the weights, a larger batch does
-# not also mean fewer steps.
-READINGS = ("one number", "two numbers")
+# Without PRES; with both readings of the paper to the letter; with ours; and the parts of the first reading:
+# its objective alone (S) and its filter alone (V).
+WAYS: dict[str, PRES | None] = {
+    "off": None,
+    "equations": PRES.published("equations"),
+    "algorithm": PRES.published("algorithm"),
+    "ours": PRES(),
+    "S": PRES.published("equations", filter=False),
+    "V": PRES.published("equations", beta=0.0),
+}
+# The learning rate of each model, of TGL's 1e-4 and 1e-3 of the authors' code: the better one on validation
+# after 10 epochs at the smaller batch without PRES, one seed (`pres reproduce rates --full`).
+RATES = (1e-4, 1e-3)
+RATE: dict[tuple[str, str], float] = {}
+USUAL_RATE = 1e-3
 
-Factors = Mapping[str | tuple[str, ...], Sequence[Any]]
+Factors = Mapping[Any, Sequence[Any]]  # by name; those that go together by all their names
 
 
 @dataclass(frozen=True)
@@ -33,9 +43,13 @@ class Request:
     """What was asked for: how large, and on which of the datasets that are at hand."""
 
     size: Size
-    seeds: int
+    seeds: int | None  # None: as the size says
     copies: Mapping[str, str]  # of each dataset that is at hand, which copy it is
     datasets: tuple[str, ...] | None = None  # None: those of each experiment
+
+    def seeds_of(self, dataset: str) -> int:
+        """Return how often a measurement on a dataset is repeated."""
+        return self.seeds or self.size.fewer_seeds.get(dataset, self.size.seeds)
 
 
 @dataclass(frozen=True)
@@ -63,6 +77,7 @@ class Experiment:
     note: str = ""  # how this differs from the paper, beyond what all experiments share
     labelled: bool = False  # whether a dataset needs labels
     seeded: bool = True  # whether it is repeated with several seeds
+    timed: bool = False  # whether the seconds of an epoch are measured too, in a job of their own
     alone: tuple[dict[str, Any], ...] = ()  # points that need no dataset
 
     def asked(self, request: Request) -> tuple[str, ...]:
@@ -74,11 +89,15 @@ class Experiment:
         at_hand = [name for name in self.asked(request) if name in request.copies]
         if self.labelled:
             at_hand = [name for name in at_hand if has_labels(name)]
-        factors: dict[str | tuple[str, ...], Sequence[Any]] = {"dataset": at_hand}
-        factors |= self.vary(request.size)
-        if self.seeded:
-            factors["seed"] = range(request.seeds)
-        return [Point(found, job_of(self.kind, found, request)) for found in (*self.alone, *product(factors))]
+        found = list(self.alone)
+        for name in at_hand:  # seed after seed, so that what is done so far can be compared
+            seeds = range(request.seeds_of(name) if self.seeded else 1)
+            varied = self.vary(request.size)
+            found += product({"dataset": [name], "seed": seeds, **varied})
+            if self.timed:
+                measured = {"measurement": "speed", "dataset": name}
+                found += [measured | {"model": model} for model in varied["model"]]
+        return [Point(factors, job_of(self.kind, factors, request)) for factors in found]
 
 
 def product(factors: Factors) -> Iterable[dict[str, Any]]:
@@ -103,40 +122,70 @@ def job_of(kind: Kind, factors: Mapping[str, Any], request: Request) -> Job:
         more = {"beta": factors["beta"]} if kind == "coherence" else {}
         model = {"model": factors["model"], "model_options": dict(size.model_options)}
         options = plain(size.theory.get(kind, {}))
-        return Job(kind, data | model | {"batch_size": size.step, "seed": 0, "options": options} | more)
+        trained = {"batch_size": size.theory_batch, "seed": 0, "options": options}
+        return Job(kind, data | model | trained | more)
+    if kind == "speed":
+        return Job(kind, data | _speed(factors, size))
     settings = data | training(factors, size)
     if kind == "memory":
-        return Job(kind, settings | {"epochs": 1, "patience": 1})
-    if kind == "classify":
-        decoder = {"epochs": size.decoder_epochs, "seed": factors["seed"]}
-        return Job(kind, {"train": settings} | decoder)
-    return Job(kind, settings)
+        return Job(kind, settings | {"epochs": 1})
+    return Job(kind, settings | {"decoder_epochs": size.decoder_epochs})
 
 
 def training(factors: Mapping[str, Any], size: Size) -> dict[str, Any]:
     """Return all settings of a training run, said one by one, so that no default is left to change."""
-    b, epochs = factors["batch_size"], size.epochs
-    if factors.get("extended"):
-        epochs = size.extended_epochs
-    step = min(b, size.step) if factors.get("reading") == "two numbers" else b
-    smoothing = WAYS[factors.get("way", "PRES")]
+    dataset, model = factors["dataset"], factors["model"]
+    epochs = factors.get("epochs") or (size.extended_epochs if factors.get("extended") else size.epochs)
+    smoothing = WAYS[factors.get("way", "equations")]
     if "beta" in factors:
-        smoothing = {"beta": factors["beta"]}
+        smoothing = PRES.published("equations", beta=factors["beta"])
     chosen = TrainConfig.of(
         {
-            "source": factors["dataset"],
-            "model": factors["model"],
+            "source": dataset,
+            "protocol": "tgl",
+            "model": model,
             "model_options": dict(size.model_options),
-            "batch_size": b,
-            "step_size": step,
-            "negative_window": None,  # the whole batch, as the paper has it
+            "batch_size": factors["batch_size"],
+            "step_size": factors.get("step_size"),
+            "lr": _rate(model, dataset, factors.get("lr")),
             "epochs": epochs,
-            "patience": epochs,  # as many as are asked for: nothing stops early
             "seed": factors.get("seed", 0),
-            "smoothing": None if smoothing is None else PRES(**smoothing),
+            "smoothing": smoothing,
         }
     )
     return {name: value for name, value in chosen.model_dump().items() if name != "reading"}
+
+
+def _rate(model: str, dataset: str, asked: float | Literal["other"] | None) -> float:
+    """Return a learning rate: that which was chosen, the other one, or as it is asked for."""
+    chosen = RATE.get((model, dataset), USUAL_RATE)
+    if asked == "other":
+        return next(rate for rate in RATES if rate != chosen)
+    return asked or chosen
+
+
+def arms(size: Size) -> list[tuple[str, int]]:
+    """Return what Tables 1 and 2 compare: which PRES, at which batch size."""
+    small, large = size.pair
+    return [("off", small), ("off", large), *((way, large) for way in ("equations", "algorithm", "ours"))]
+
+
+def arm_name(way: str, batch_size: int) -> str:
+    """Return what an arm is called in a job that measures several."""
+    return f"{way} at {batch_size}"
+
+
+def _speed(factors: Mapping[str, Any], size: Size) -> dict[str, Any]:
+    """Return the settings of a job that times all arms of a model in turns."""
+    each = {}
+    for way, b in arms(size):
+        each[arm_name(way, b)] = training({**factors, "way": way, "batch_size": b}, size)
+    first = next(iter(each.values()))
+    own = {
+        name: {setting: value for setting, value in settings.items() if value != first[setting]}
+        for name, settings in each.items()
+    }
+    return first | {"arms": own, "rounds": size.rounds}
 
 
 def plain(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def collect(
         where=experiment.where,
         says=experiment.says,
         size=request.size.name,
-        seeds=request.seeds if experiment.seeded else 1,
+        seeds=_seeds(experiment, request),
         protocol=_protocol(experiment, request, groups),
         command=command,
         table=experiment.table(groups),
@@ -128,13 +128,23 @@ def collect(
     return found
 
 
+def _seeds(experiment: Experiment, request: Request) -> int:
+    """Return how often each point was to be measured at most."""
+    return (
+        max((request.seeds_of(name) for name in experiment.asked(request)), default=1)
+        if experiment.seeded
+        else 1
+    )
+
+
 def _protocol(experiment: Experiment, request: Request, groups: Groups) -> str:
     """Return one line on how this was done."""
     size = request.size
     how = [f"Size {size.name}"]
-    if experiment.kind in ("train", "classify"):
+    if experiment.kind == "train":
         epochs = ", ".join(str(count) for count in groups.distinct("epochs"))
-        ours = f"{size.streams}, {epochs} epochs, {request.seeds} seed{'s' if request.seeds > 1 else ''}, CPU"
+        seeds = _seeds(experiment, request)
+        ours = f"TGL's protocol, {size.streams}, {epochs} epochs, {seeds} seed{'s' if seeds > 1 else ''}, CPU"
         how += [f"{ours} with one thread a job (the paper: {_THEIRS})"]
     elif experiment.kind != "dataset":
         how += [f"{size.streams}, CPU with one thread a job"]

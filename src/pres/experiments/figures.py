@@ -16,32 +16,30 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from pres.experiments import paper
 from pres.experiments.columns import WAY_NAMES
-from pres.experiments.compared import lost, speed_up
+from pres.experiments.compared import against_baseline, speed_up
 from pres.experiments.groups import Group, Groups
 
 Draw = Callable[[Groups], Figure | None]
 
 _COLOURS = ("#1f5fa8", "#d9822b", "#2f8f5b", "#8e4aa8", "#b03a48", "#5b6770")
 _MARKERS = ("o", "s", "^", "D", "v", "x")
-_DASHES = {"one number": "-", "two numbers": "--"}
 _NAMES: dict[str, Callable[[Any], str]] = {
     "model": str.upper,
     "way": WAY_NAMES.__getitem__,
     "beta": "β {:g}".format,
-    "reading": {"one number": "step = b", "two numbers": "fixed step"}.__getitem__,
 }
 
 
 @dataclass(frozen=True)
 class Lines:
-    """A measure against a factor, one panel per dataset and model, one line per way and reading."""
+    """A measure against a factor, one panel per dataset and model, one line per way."""
 
     x: str
     y: str
     x_title: str
     y_title: str
     scale: float = 1.0
-    lines: tuple[str, ...] = ("way", "reading")
+    lines: tuple[str, ...] = ("way",)
     panels: tuple[str, ...] = ("dataset", "model")
 
     def __call__(self, groups: Groups) -> Figure | None:
@@ -50,7 +48,7 @@ class Lines:
         def draw(panel: Axes, own: Sequence[Group]) -> None:
             for style, (label, line) in zip(_styles(self.lines, own), _by(self.lines, own), strict=True):
                 points = [(g[self.x], g.spread(self.y, self.scale)) for g in line]
-                known = sorted((x, s.mean, s.std or 0.0) for x, s in points if s is not None)
+                known = sorted((x, s.mean, s.error or 0.0) for x, s in points if s is not None)
                 if known:
                     x, mean, error = zip(*known, strict=True)
                     panel.errorbar(x, mean, error, label=label, capsize=2, **style)
@@ -66,7 +64,7 @@ class Lines:
 class Curves:
     """Validation AP against the steps of the weights, one line per way."""
 
-    lines: tuple[str, ...] = ("way", "reading")
+    lines: tuple[str, ...] = ("way",)
     panels: tuple[str, ...] = ("dataset", "model")
 
     def __call__(self, groups: Groups) -> Figure | None:
@@ -98,14 +96,14 @@ def trade_off(groups: Groups) -> Figure | None:
         [np.mean(x)], [np.mean(y)], color="#5b6770", marker="*", s=160, label="its mean, “PRES (our)”"
     )
     drawn = False
-    for i, reading in enumerate(groups.distinct("reading")):
+    for i, way in enumerate(groups.distinct("way")):
         for model, marker in zip(groups.distinct("model"), _MARKERS, strict=False):
-            own = groups.where(way="PRES", batch_size=groups.size.pair[1], reading=reading, model=model)
-            found = [(speed_up(g, groups), lost(g, groups)) for g in own]
-            known = [(s, a) for s, a in found if s is not None and a is not None]
+            own = groups.where(way=way, batch_size=groups.size.pair[1], model=model)
+            found = [(speed_up(g, groups), against_baseline(g, groups)) for g in own]
+            known = [(s, -a.mean) for s, a in found if s is not None and a is not None]
             if known:
                 drawn = True
-                label = f"ours, {model.upper()}, {_named('reading', reading)}"
+                label = f"here, {model.upper()}, {_named('way', way)}"
                 panel.scatter(*zip(*known, strict=True), color=_COLOURS[i], marker=marker, label=label)
     panel.invert_yaxis()
     panel.axhline(0, color="#9aa3ad", linewidth=0.8)
@@ -177,13 +175,12 @@ def _by(names: tuple[str, ...], groups: Sequence[Group]) -> list[tuple[str, list
 
 
 def _styles(names: tuple[str, ...], groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """Return a style for each of `_by`: the first factor has colour and marker, the reading the dashes."""
+    """Return a style for each of `_by`, by the first factor."""
     firsts = list(dict.fromkeys(group[names[0]] for group in groups))
     styles = []
     for _, own in _by(names, groups):
         i = firsts.index(own[0][names[0]]) % len(_COLOURS)
-        dashes = _DASHES.get(own[0]["reading"], "-")
-        styles.append({"color": _COLOURS[i], "marker": _MARKERS[i], "linestyle": dashes, "markersize": 4})
+        styles.append({"color": _COLOURS[i], "marker": _MARKERS[i], "linestyle": "-", "markersize": 4})
     return styles
 
 

@@ -2,62 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from statistics import fmean
 from typing import Any
 
 from pres.experiments import paper
-from pres.experiments.compared import added, lost, speed_up
+from pres.experiments.columns import WAY_NAMES
+from pres.experiments.compared import against_baseline, against_counterpart, speed_up
+from pres.experiments.declaration import arm_name
 from pres.experiments.groups import Group, Groups
-from pres.experiments.table import signed
+from pres.experiments.table import Spread, signed
+
+PRES_WAYS = ("equations", "algorithm", "ours")
 
 
 def of_table_1(groups: Groups) -> list[str]:
-    """Return what the larger batch with PRES gains in time and loses in AP, beside the paper's means."""
-    large = groups.size.pair[1]
+    """Return what the larger batch changes, without PRES and with each reading of it, beside the paper's."""
+    small, large = groups.size.pair
 
-    def said(reading: str, way: str) -> str:
-        own = groups.where(reading=reading, way=way, batch_size=large)
-        speeds = _known([speed_up(g, groups) for g in own])
-        losses = _known([lost(g, groups) for g in own])
-        if not (speeds and losses):
+    def said(way: str) -> str:
+        own = groups.where(way=way, batch_size=large)
+        changes = _means([against_baseline(g, groups) for g in own])
+        worth = _means([against_counterpart(g, groups) for g in own])
+        if not changes:
             return ""
+        itself = f", {signed(fmean(worth))} against the same batch without" if way != "off" and worth else ""
+        times = _known([speed_up(g, groups) for g in own])
+        fast = f", at a speed-up of {fmean(times):.2f}" if times else ""
         return (
-            f"{_against(groups, way)} changes AP by {signed(-fmean(losses))} points at a speed-up of "
-            f"{fmean(speeds):.2f}, {_averaged(losses)}."
+            f"{WAY_NAMES[way]} at b = {large:,} against b = {small:,} without PRES: AP "
+            f"{signed(fmean(changes))} points{itself}{fast}, {_averaged(changes)}."
         )
 
     printed = paper.trade_offs()
     return [
-        *_each_reading(groups, lambda reading: [said(reading, "PRES"), said(reading, "off")]),
+        *(line for line in map(said, ("off", *PRES_WAYS)) if line),
         f"The paper's Table 1: AP {signed(-fmean(p[3] for p in printed))} points at a speed-up of "
         f"{fmean(p[2] for p in printed):.2f}, on average over its {len(printed)} pairs.",
     ]
+
+
+def of_rates(groups: Groups) -> list[str]:
+    """Return which rate is better on validation, for each model and dataset."""
+    chosen = []
+    for dataset in groups.distinct("dataset"):
+        for model in groups.distinct("model"):
+            own = groups.where(dataset=dataset, model=model)
+            best = max(own, key=lambda group: group.mean("val_ap") or 0)
+            chosen.append(f"{model.upper()} on {dataset} {best['lr']:g}")
+    return [f"The better rate on validation: {', '.join(chosen)}."]
+
+
+def of_speed(groups: Groups) -> list[str]:
+    """Return the mean speed-up of the larger batch, without PRES and with each reading of it."""
+    small, large = groups.size.pair
+    said = []
+    for way in ("off", *PRES_WAYS):
+        timed = [group.only("seconds_of_arm") for group in groups]
+        times = [arm[arm_name("off", small)] / arm[arm_name(way, large)] for arm in timed]
+        said.append(f"{WAY_NAMES[way]} {fmean(times):.2f}")
+    return [f"Speed-up of b = {large:,} against b = {small:,} without PRES: {', '.join(said)}."]
 
 
 def of_batch_sizes(groups: Groups) -> list[str]:
     """Return how far AP falls from the smallest to the largest batch, with and without PRES."""
     sizes = groups.distinct("batch_size")
 
-    def change(reading: str, way: str) -> list[float]:
+    def change(way: str) -> list[float]:
         return _known(
             [
-                _change(groups.where(reading=reading, way=way, dataset=dataset, model=model))
+                _change(groups.where(way=way, dataset=dataset, model=model))
                 for dataset in groups.distinct("dataset")
                 for model in groups.distinct("model")
             ]
         )
 
-    def said(reading: str) -> list[str]:
-        off, with_pres = change(reading, "off"), change(reading, "PRES")
-        if not (off and with_pres):
-            return []
-        return [
-            f"from b = {min(sizes):,} to {max(sizes):,} AP changes by {signed(fmean(off))} points without "
-            f"and by {signed(fmean(with_pres))} with PRES, on average."
-        ]
-
-    return _each_reading(groups, said)
+    off, smoothed = change("off"), change("equations")
+    if not (off and smoothed):
+        return []
+    return [
+        f"From b = {min(sizes):,} to {max(sizes):,} AP changes by {signed(fmean(off))} points without and by "
+        f"{signed(fmean(smoothed))} with PRES (Eqs. 6–8, 10), on average."
+    ]
 
 
 def of_small_batches(groups: Groups) -> list[str]:
@@ -75,84 +100,74 @@ def of_small_batches(groups: Groups) -> list[str]:
 
 def of_ways(groups: Groups) -> list[str]:
     """Return by how much each part of PRES changes AP against training without."""
-
-    def said(reading: str) -> list[str]:
-        parts = []
-        for way in ("S", "V", "PRES"):
-            changes = _known([added(g, groups, "ap", 100) for g in groups.where(reading=reading, way=way)])
-            parts += [f"{way} {signed(fmean(changes))}"] if changes else []
-        return [f"AP minus that without PRES, in points: {', '.join(parts)}."] if parts else []
-
-    return _each_reading(groups, said)
+    parts = []
+    for way in ("S", "V", "equations"):
+        changes = _means([against_counterpart(g, groups) for g in groups.where(way=way)])
+        parts += [f"{WAY_NAMES[way]} {signed(fmean(changes))}"] if changes else []
+    return [f"AP minus that without PRES, in points: {', '.join(parts)}."] if parts else []
 
 
 def of_efficiency(groups: Groups) -> list[str]:
     """Return by how much PRES changes AP on validation after the first epoch, and at its best."""
-
-    def said(reading: str) -> list[str]:
-        own = groups.where(reading=reading, way="PRES")
-        first = _known([added(g, groups, "first_ap", 100) for g in own])
-        best = _known([added(g, groups, "val_ap", 100) for g in own])
-        if not (first and best):
-            return []
-        return [
-            f"PRES changes validation AP by {signed(fmean(first))} points after epoch 1, and by "
-            f"{signed(fmean(best))} at its best, {_averaged(best)}."
-        ]
-
-    return _each_reading(groups, said)
+    own = groups.where(way="equations")
+    first = _means([against_counterpart(g, groups, "first_ap") for g in own])
+    best = _means([against_counterpart(g, groups, "val_ap") for g in own])
+    if not (first and best):
+        return []
+    return [
+        f"PRES (Eqs. 6–8, 10) changes validation AP by {signed(fmean(first))} points after epoch 1, and by "
+        f"{signed(fmean(best))} at its best, {_averaged(best)}."
+    ]
 
 
 def of_extended(groups: Groups) -> list[str]:
     """Return how the gap between the larger batch with PRES and the smaller without goes with the epochs."""
-
-    def said(reading: str) -> list[str]:
-        own = groups.where(reading=reading, way="PRES", batch_size=groups.size.pair[1])
-        first, last = (_known([lost(g, groups, name) for g in own]) for name in ("first_ap", "last_ap"))
-        if not (first and last):
-            return []
-        return [
-            f"{_against(groups)} changes validation AP by {signed(-fmean(first))} points after epoch 1, and "
-            f"by {signed(-fmean(last))} after epoch {own[0]['epochs']}, {_averaged(last)}."
-        ]
-
-    return _each_reading(groups, said)
+    small, large = groups.size.pair
+    own = groups.where(way="equations", batch_size=large)
+    first, last = (
+        _means([against_baseline(g, groups, name) for g in own]) for name in ("first_ap", "last_ap")
+    )
+    if not (first and last):
+        return []
+    return [
+        f"b = {large:,} with PRES (Eqs. 6–8, 10) against b = {small:,} without changes validation AP by "
+        f"{signed(fmean(first))} points after epoch 1, and by {signed(fmean(last))} after epoch "
+        f"{own[0]['epochs']}, {_averaged(last)}."
+    ]
 
 
 def of_classification(groups: Groups) -> list[str]:
-    """Return what the larger batch with PRES does to ROC-AUC, beside the paper's mean."""
-
-    def said(reading: str) -> list[str]:
-        own = groups.where(reading=reading, way="PRES", batch_size=groups.size.pair[1])
-        losses = _known([lost(g, groups, "label_auc") for g in own])
-        change = f"{signed(-fmean(losses))} points, {_averaged(losses)}" if losses else ""
-        return [f"{_against(groups)} changes ROC-AUC by {change}."] if losses else []
-
+    """Return what the larger batch with each reading of PRES does to ROC-AUC, beside the paper's mean."""
+    small, large = groups.size.pair
+    lines = []
+    for way in ("off", *PRES_WAYS):
+        own = groups.where(way=way, batch_size=large)
+        changes = _means([against_baseline(g, groups, "label_auc") for g in own])
+        if changes:
+            lines.append(
+                f"{WAY_NAMES[way]} at b = {large:,} against b = {small:,} without PRES: ROC-AUC "
+                f"{signed(fmean(changes))} points, {_averaged(changes)}."
+            )
     printed = paper.classification_changes()
     means = f"ROC-AUC {signed(fmean(printed))} points, on average over its {len(printed)} pairs"
-    return [*_each_reading(groups, said), f"The paper's Table 2: {means}."]
+    return [*lines, f"The paper's Table 2: {means}."]
 
 
 def of_betas(groups: Groups) -> list[str]:
-    """Return which β is best on validation, for each reading."""
-
-    def said(reading: str) -> list[str]:
-        best = []
-        for dataset in groups.distinct("dataset"):
-            own = groups.where(reading=reading, dataset=dataset)
-            if own:
-                top = max(own, key=lambda group: group.mean("val_ap") or 0)
-                best.append(f"β = {top['beta']:g} on {dataset}")
-        return [f"the best validation AP is that of {', '.join(best)}."]
-
-    return _each_reading(groups, said)
+    """Return which β is best on validation."""
+    best = []
+    for dataset in groups.distinct("dataset"):
+        top = max(groups.where(dataset=dataset), key=lambda group: group.mean("val_ap") or 0)
+        best.append(f"β = {top['beta']:g} on {dataset}")
+    return [f"The best validation AP is that of {', '.join(best)}."]
 
 
 def of_memory(groups: Groups) -> list[str]:
     """Return what PRES takes at each batch size."""
     said = []
     for size in groups.distinct("batch_size"):
-        more = _known([added(g, groups, "peak") for g in groups.where(way="PRES", batch_size=size)])
+        own = groups.where(way="equations", batch_size=size)
+        more = _means([against_counterpart(g, groups, "peak", 1) for g in own])
         said += [f"{signed(fmean(more), 0)} MiB at b = {size:,}"] if more else []
     return [f"PRES adds to the peak of a process, on average over models: {', '.join(said)}."] if said else []
 
@@ -188,19 +203,5 @@ def _known(values: list[Any]) -> list[float]:
     return [float(value) for value in values if value is not None]
 
 
-def _each_reading(groups: Groups, said: Callable[[str], list[str]]) -> list[str]:
-    """Return what is said of each reading, with the reading's name before it."""
-    names = {"one number": "Step = batch", "two numbers": f"Step = {groups.size.step}"}
-    return [
-        f"{names[reading]}: {line}"
-        for reading in groups.distinct("reading")
-        for line in said(reading)
-        if line
-    ]
-
-
-def _against(groups: Groups, way: str = "PRES") -> str:
-    """Return which two places of the pair are compared, in words."""
-    small, large = groups.size.pair
-    name = "with PRES" if way == "PRES" else "without PRES"
-    return f"b = {large:,} {name} against b = {small:,} without"
+def _means(spreads: list[Spread | None]) -> list[float]:
+    return [spread.mean for spread in spreads if spread is not None]

@@ -15,7 +15,7 @@ from pres.storage import write_whole
 class JobFolder:
     """The files of one job: ``job.json``, and either ``result.json`` or ``failed.json``, written last.
 
-    A training job also has its run in the folder ``run``, as long as somebody needs its state.
+    A training job also has its run in the folder ``run``, until it has a result.
     """
 
     def __init__(self, root: Path, job: Job) -> None:

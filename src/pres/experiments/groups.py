@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,7 +50,17 @@ class Groups:
 
     @cached_property
     def all(self) -> list[Group]:
-        """The places."""
+        """The places, without those that only time others."""
+        return [group for group in self._places if group["measurement"] != "speed"]
+
+    @cached_property
+    def timings(self) -> dict[tuple[str, str], dict[str, float]]:
+        """The seconds of an epoch of each arm, by dataset and model, where arms were timed in turns."""
+        timed = [group for group in self._places if group["measurement"] == "speed"]
+        return {(group["dataset"], group["model"]): group.only("seconds_of_arm") for group in timed}
+
+    @cached_property
+    def _places(self) -> list[Group]:
         found: dict[str, Group] = {}
         for row in self.rows:
             factors = {name: value for name, value in row["factors"].items() if name != "seed"}
@@ -81,38 +92,41 @@ def gathered(size: Size, done: Sequence[tuple[Point, dict[str, Any]]]) -> Groups
 
 def _row(point: Point, result: dict[str, Any]) -> dict[str, Any]:
     factors = dict(point.factors)
-    settings = point.job.settings.get("train", point.job.settings)
-    factors |= {name: settings[name] for name in ("step_size", "epochs") if name in settings}
-    return {"factors": factors, "measures": _MEASURES.get(point.job.kind, _as_it_is)(result)}
+    if point.job.kind in ("train", "memory"):
+        factors |= {name: point.job.settings[name] for name in ("epochs", "lr")}
+    measures = _MEASURES.get(point.job.kind, _as_it_is)(result)
+    return {"factors": factors, "measures": {"seed_of": point.factors.get("seed"), **measures}}
 
 
 def _of_training(result: dict[str, Any]) -> dict[str, Any]:
-    history = result["history"]
+    """Return what was measured of a run: AP by TGL's way is the mean over batches of the training's size."""
+    history, further, labels = result["history"], result["evaluations"], result["labels"]
     batches = -(-result["train_events"] // result["step_size"])
+
+    def of(name: str, metric: str) -> float | None:
+        found: float | None = further.get(name, {}).get(metric)
+        return found
+
     return {
-        "ap": result["test"]["ap"],
-        "auc": result["test"]["auc"],
-        "ap_batches": result["test"]["ap_batches"],
-        "val_ap": result["val"]["ap"],
-        "first_ap": history[0]["val"]["ap"],
-        "last_ap": history[-1]["val"]["ap"],
+        "ap": result["test"]["ap_batches"],
+        "auc": result["test"]["auc_batches"],
+        "ap_200": of("test, 200", "ap"),
+        "ap_destinations": of("test, 200, destinations", "ap"),
+        "ap_live": of("test, batch, live", "ap_batches"),
+        "ap_200_live": of("test, 200, live", "ap"),
+        "val_ap": result["val"]["ap_batches"],
+        "first_ap": history[0]["val"]["ap_batches"],
+        "last_ap": history[-1]["val"]["ap_batches"],
         "best_epoch": result["best_epoch"],
         "seconds": result["seconds_per_epoch"],
         "train_events": result["train_events"],
         "iteration": [batches * epoch["epoch"] for epoch in history],
-        "val_ap_of_epoch": [epoch["val"]["ap"] for epoch in history],
+        "val_ap_of_epoch": [epoch["val"]["ap_batches"] for epoch in history],
         "gain": history[-1]["memory"].get("gain"),
         "movement": history[-1]["memory"].get("movement"),
-        "variant": result["variant"],
-    }
-
-
-def _of_classification(result: dict[str, Any]) -> dict[str, Any]:
-    test = result["test"]
-    return {
-        "label_auc": test["auc"],
-        "positives": test["positives"],
-        "label_events": test["events"],
+        "coherence": history[-1]["memory"].get("coherence"),
+        "label_auc": None if labels is None else labels["test"]["auc"],
+        "positives": None if labels is None else labels["test"]["positives"],
         "variant": result["variant"],
     }
 
@@ -126,4 +140,9 @@ def _as_it_is(result: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name not in ("seconds", "environment")}
 
 
-_MEASURES = {"train": _of_training, "classify": _of_classification, "memory": _of_memory}
+def _of_speed(result: dict[str, Any]) -> dict[str, Any]:
+    medians = {arm: statistics.median(seconds) for arm, seconds in result["epochs"].items()}
+    return {"seconds_of_arm": medians, "variant": result["variant"]}
+
+
+_MEASURES = {"train": _of_training, "memory": _of_memory, "speed": _of_speed}

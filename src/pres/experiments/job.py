@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-Kind = Literal[
-    "dataset", "train", "classify", "memory", "state-space", "variance", "convergence", "coherence"
-]
+from pres.smoothing.config import PRES
+
+Kind = Literal["dataset", "train", "memory", "speed", "state-space", "variance", "convergence", "coherence"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,26 +32,28 @@ class Job:
     @property
     def name(self) -> str:
         """The name of the job's folder: a few words for people, and the key."""
-        of = self.settings.get("train", self.settings)
-        words = [str(of[word]) for word in ("model", "source") if word in of]
+        words = [str(self.settings[word]) for word in ("model", "source") if word in self.settings]
         return "-".join([self.kind, *words, self.key])
 
     @property
-    def needs(self) -> Job | None:
-        """The job that has to be done before this one."""
-        return Job("train", self.settings["train"]) if self.kind == "classify" else None
+    def alone(self) -> bool:
+        """Whether nothing else may run beside it: what it measures is time."""
+        return self.kind == "speed"
 
     @property
     def title(self) -> str:
         """What is measured, for people."""
-        of = self.settings.get("train", self.settings)
+        of = self.settings
         words: list[str] = [self.kind]
         words += [of["model"].upper()] if "model" in of else []
         words += [f"on {of['source']}"] if "source" in of else []
+        if "arms" in of:
+            return " ".join([*words, f"of {', '.join(of['arms'])}"])
         words += [f"b {of['batch_size']:,}"] if "batch_size" in of else []
         words += [f"step {of['step_size']:,}"] if of.get("step_size") else []
         words += [_smoothed(of["smoothing"])] if of.get("smoothing") else []
         words += [f"β {of['beta']:g}"] if "beta" in of else []
+        words += [f"lr {of['lr']:g}"] if "lr" in of else []
         words += [f"epochs {of['epochs']}"] if "epochs" in of else []
         words += [f"seed {of['seed']}"] if "seed" in of else []
         return " ".join(words)
@@ -68,5 +70,5 @@ class Job:
 
 def _smoothed(smoothing: dict[str, Any]) -> str:
     """Return what PRES does, as far as experiments vary it."""
-    without = "" if smoothing.get("filter", True) else " without filter"
-    return f"with PRES β {smoothing.get('beta', 0):g}{without}"
+    without = "" if smoothing["filter"] else " without filter"
+    return f"with PRES ({PRES(**smoothing).reading}) β {smoothing['beta']:g}{without}"

@@ -22,7 +22,7 @@ class Trained:
 
 def _printed(mean: float, std: float) -> Spread:
     """Return a cell in percent, as printed: mean and standard deviation over the paper's trials."""
-    return Spread(mean, std, PAPER_SEEDS)
+    return Spread(mean, std, PAPER_SEEDS, printed=True)
 
 
 def _row(*cells: tuple[float, float, float, int]) -> dict[str, Trained]:

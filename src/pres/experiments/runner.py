@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -16,10 +15,9 @@ from pres.experiments.evidence import Evidence, collect
 from pres.experiments.executor import Executor
 from pres.experiments.folder import JobFolder
 from pres.experiments.job import Job
-from pres.experiments.registry import EXPERIMENTS
+from pres.experiments.kept import KeptResults
 from pres.experiments.size import Size
 from pres.storage import storage_errors
-from pres.training.folder import RunFolder
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ def ask(
     wanted = datasets or [name for experiment in experiments for name in experiment.datasets]
     copies, missing = look(wanted)
     named = None if not datasets else tuple(dict.fromkeys(name.casefold() for name in datasets))
-    return Request(size, seeds or size.seeds, copies, named), missing
+    return Request(size, seeds, copies, named), missing
 
 
 def reproduce(
@@ -65,6 +63,7 @@ def reproduce(
     *,
     seeds: int | None = None,
     datasets: Sequence[str] | None = None,
+    results: KeptResults | None = None,
     command: Callable[[str], str] = lambda name: f"pres reproduce {name}",
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Reproduction:
@@ -80,6 +79,7 @@ def reproduce(
         executor: What runs the jobs.
         seeds: How often each is repeated; as the size says by default.
         datasets: Instead of those of each experiment.
+        results: A file of finished jobs: those in it are not done again, and others are added as they end.
         command: The command line that gives an experiment again.
         on_progress: Called after every job.
     """
@@ -96,7 +96,9 @@ def reproduce(
                 f"another 'pres reproduce' is at work in {root}. Wait for it, or choose another folder."
             ) from None
     try:
-        failures, before = _do(jobs, partial(_needed_states, request, root), root, executor, on_progress)
+        if results is not None:
+            results.restore(jobs.values(), root)
+        failures, before = _do(jobs, root, executor, results, on_progress)
         evidence = tuple(
             collect(one, request, root, missing, failures, command(one.name)) for one in experiments
         )
@@ -106,62 +108,32 @@ def reproduce(
 
 
 def _jobs(experiments: Iterable[Experiment], request: Request) -> dict[str, Job]:
-    """Return every job that the experiments need, by name, those first that others need."""
-    asked = [point.job for experiment in experiments for point in experiment.points(request)]
-    needed = [job.needs for job in asked if job.needs is not None]
-    return {job.name: job for job in (*needed, *asked)}
-
-
-def _needed_states(request: Request, root: Path) -> set[str]:
-    """Return the training jobs whose state some experiment of this size still needs, now or later."""
-    points = [point for experiment in EXPERIMENTS.values() for point in experiment.points(request)]
-    open_jobs = [point.job for point in points if not JobFolder(root, point.job).finished]
-    return {job.needs.name for job in open_jobs if job.needs is not None}
+    """Return every job that the experiments need, by name."""
+    return {point.job.name: point.job for one in experiments for point in one.points(request)}
 
 
 def _do(
     jobs: dict[str, Job],
-    needed_states: Callable[[], set[str]],
     root: Path,
     executor: Executor,
+    results: KeptResults | None,
     on_progress: Callable[[Progress], None] | None,
 ) -> tuple[dict[str, str], int]:
     """Do the jobs that are not done; return why some failed, and how many were done before."""
-    wanted = {job.needs.name for job in jobs.values() if job.needs and not JobFolder(root, job).finished}
-
-    def done(job: Job) -> bool:
-        folder = JobFolder(root, job)
-        return folder.finished and (job.name not in wanted or RunFolder(folder.run).finished)
-
-    waves: tuple[list[Job], list[Job]] = ([], [])
-    for job in jobs.values():
-        if not done(job):
-            waves[job.needs is not None].append(job)
-    before = finished = len(jobs) - sum(map(len, waves))
+    waiting = [job for job in jobs.values() if not JobFolder(root, job).finished]
+    before = finished = len(jobs) - len(waiting)
     failures: dict[str, str] = {}
-    needed = needed_states()
-
-    def ended(job: Job, error: str | None) -> None:
-        nonlocal finished
+    if results is not None:
+        for job in jobs.values():
+            if job.name not in results and JobFolder(root, job).finished:  # its end was not heard of
+                results.add(JobFolder(root, job))
+    together = [[job for job in waiting if not job.alone], *([job] for job in waiting if job.alone)]
+    for outcome in (ended for some in together for ended in executor.run(some, root)):
         finished += 1
-        if error is not None:
-            failures[job.name] = error
-        elif job.kind == "train" and job.name not in needed:
-            JobFolder(root, job).forget_run()
+        if outcome.error is not None:
+            failures[outcome.job.name] = outcome.error
+        elif results is not None:
+            results.add(JobFolder(root, outcome.job))
         if on_progress is not None:
-            on_progress(Progress(job, error, finished, len(jobs)))
-
-    for wave in waves:
-        possible = []
-        for job in wave:
-            if job.needs is not None and job.needs.name in failures:
-                ended(job, f"what it needs failed: {failures[job.needs.name]}")
-            else:
-                possible.append(job)
-        for outcome in executor.run(possible, root):
-            ended(outcome.job, outcome.error)
-    needed = needed_states() | failures.keys()
-    for job in jobs.values():
-        if job.kind == "train" and job.name not in needed:
-            JobFolder(root, job).forget_run()
+            on_progress(Progress(outcome.job, outcome.error, finished, len(jobs)))
     return failures, before

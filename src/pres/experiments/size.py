@@ -16,6 +16,7 @@ class Size:
     name: str
     seeds: int
     epochs: int
+    rate_epochs: int  # of rates
     extended_epochs: int  # of fig-extended
     events: int | None  # how many of each stream, from its beginning; None: all
     small_batches: tuple[int, ...] = (5, 10, 20, 50, 100)
@@ -23,7 +24,9 @@ class Size:
     pair: tuple[int, int] = (600, 2400)  # without and with PRES in the tables
     large_batch: int = 1000  # of the ablations, as the paper says
     memory_batches: tuple[int, ...] = (200, 400, 800, 1600, 3200)
-    step: int = 200  # events per step of the weights where that is a number of its own
+    fewer_seeds: Mapping[str, int] = field(default_factory=dict)  # of streams that are long
+    rounds: int = 3  # epochs that are timed, in turns with those of other arms
+    theory_batch: int = 200  # of the training that the theory is measured along
     betas: tuple[float, ...] = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
     decoder_epochs: int = 20
     model_options: Mapping[str, Any] = field(default_factory=dict)
@@ -40,7 +43,9 @@ SIZES = {
     "quick": Size(
         name="quick",
         seeds=1,
+        rounds=1,
         epochs=2,
+        rate_epochs=2,
         extended_epochs=8,
         events=12_000,
         small_batches=(5, 20, 100),
@@ -66,6 +71,7 @@ SIZES = {
         name="default",
         seeds=3,
         epochs=10,
+        rate_epochs=10,
         extended_epochs=50,
         events=None,
         theory={
@@ -78,7 +84,9 @@ SIZES = {
     "full": Size(
         name="full",
         seeds=PAPER_SEEDS,
+        fewer_seeds={"mooc": 3},
         epochs=PAPER_EPOCHS,
+        rate_epochs=10,
         extended_epochs=500,
         events=None,
         theory={

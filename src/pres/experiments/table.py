@@ -12,11 +12,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Spread:
-    """A mean over seeds; one seed has no standard deviation."""
+    """A mean over seeds; one seed has no standard deviation, and no standard error."""
 
     mean: float
     std: float | None
     count: int
+    printed: bool = False  # by the paper, whose ± is the standard deviation
 
     @classmethod
     def of(cls, values: Sequence[float | None]) -> Spread | None:
@@ -26,6 +27,11 @@ class Spread:
             return None
         std = statistics.stdev(known) if len(known) > 1 else None
         return cls(statistics.fmean(known), std, len(known))
+
+    @property
+    def error(self) -> float | None:
+        """The standard error of the mean; None for one seed."""
+        return None if self.std is None else self.std / math.sqrt(self.count)
 
 
 Cell = str | int | float | bool | Spread | None
@@ -52,7 +58,8 @@ class Heading:
         if cell is None:
             return "–"
         if isinstance(cell, Spread):
-            spread = "" if cell.std is None else f" ± {cell.std:.{self.digits}f}"
+            around = cell.std if cell.printed else cell.error
+            spread = "" if around is None else f" ± {around:.{self.digits}f}"
             return f"{self._number(cell.mean)}{spread}"
         if isinstance(cell, bool):
             return "yes" if cell else "no"

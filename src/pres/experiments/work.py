@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import shutil
 import time
 import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from pres.errors import Notice, PresError, StorageError, one_line
+from pres.events import EventStream
 from pres.experiments import measure
 from pres.experiments.folder import JobFolder
 from pres.experiments.job import Job
 from pres.experiments.peak import peak_memory
 from pres.experiments.stream import stream
+from pres.models import MDGNN
 from pres.models.build import build_model
-from pres.training.classification import classify as run_classification
-from pres.training.config import TrainConfig
+from pres.sampling import NegativeSampler
+from pres.smoothing import Filter
+from pres.training.classification import classify
+from pres.training.config import FitConfig, TrainConfig
 from pres.training.environment import environment
+from pres.training.evaluation import evaluate, replay
 from pres.training.fit import fit
 from pres.training.folder import RunFolder
-from pres.training.opened import open_run
+from pres.training.run import Run
+from pres.training.trainer import Trainer
 
-NOT_CONFIG = ("events", "copy")  # of a training job's settings, those that `TrainConfig` does not know
+# Of a job's settings, those that `TrainConfig` does not know.
+NOT_CONFIG = ("events", "copy", "decoder_epochs", "arms", "rounds")
 
 
 def perform(job: Job, root: Path) -> str | None:
@@ -44,6 +52,7 @@ def perform(job: Job, root: Path) -> str | None:
             result = WORK[job.kind](job.settings, folder)
         about = {"seconds": time.perf_counter() - start, "environment": environment(torch.device("cpu"))}
         folder.finish(about | result)
+        folder.forget_run()
     except Exception as error:  # one job that fails must not end the others
         reason = str(error) if isinstance(error, PresError) else f"{type(error).__name__}: {one_line(error)}"
         with contextlib.suppress(StorageError):  # a full disk, say; the reason itself is told all the same
@@ -53,25 +62,82 @@ def perform(job: Job, root: Path) -> str | None:
 
 
 def train(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
-    """Train a run, or go on with it; return what `pres train --json` prints."""
-    kept = RunFolder(folder.run)
+    """Train a run, or go on with it; return `pres train --json`, further evaluations, and the labels' AUC."""
+    kept, chosen, events = RunFolder(folder.run), config_of(settings), stream(settings)
     if not kept.finished:
-        chosen = config_of(settings)
-        events = stream(settings)
-        model = build_model(chosen.model, events, chosen.model_options, chosen.seed)
+        model = build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
         begun = kept.begun and (kept.path / "last.safetensors").exists()
         if not begun:  # or stopped before there was a state to go on from
             shutil.rmtree(kept.path, ignore_errors=True)
-        return fit(model, events, out=kept.path, resume=begun, **chosen.fit_options).to_dict()
-    return kept.run().to_dict()
+        run = fit(model, events, out=kept.path, resume=begun, **chosen.fit_options)
+    else:
+        run = kept.run()
+        model = build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
+        run.restore(model)
+    found = run.to_dict() | {"evaluations": evaluations(model, events, run)}
+    found["labels"] = labels(model, events, run, settings["decoder_epochs"])
+    return found
 
 
-def classify(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
-    """Classify by the embeddings of the run that was trained for it; return `pres classify --json`."""
-    root = folder.path.parent.parent
-    opened = open_run(JobFolder(root, Job("train", settings["train"])).run)
-    options = {name: value for name, value in settings.items() if name != "train"}
-    return run_classification(opened.model, opened.events, **options).to_dict()
+def evaluations(model: MDGNN, events: EventStream, run: Run) -> dict[str, Any]:
+    """Return AP of a run's weights on validation and test, after a replay of all that is before.
+
+    In batches of the training's size and of 200, against negatives from all nodes, in batches of 200 also
+    from the destinations; and with trackers that follow the events of the replay, if there are any.
+    """
+    b, seed = run.config["batch_size"], run.config["seed"]
+    ways: dict[str, tuple[int, Literal["nodes", "destinations"], bool]] = {
+        "batch": (b, "nodes", False),
+        "200": (200, "nodes", False),
+        "200, destinations": (200, "destinations", False),
+    }
+    if isinstance(model.correction, Filter):
+        ways |= {"batch, live": (b, "nodes", True), "200, live": (200, "nodes", True)}
+    split, found = events.split(), {}
+    for name, (batch_size, pool, live) in ways.items():
+        run.restore(model)
+        if isinstance(model.correction, Filter):
+            model.correction.live = live
+        replay(model, split.train, batch_size)
+        sampler = NegativeSampler(events, pool=pool)
+        for part, those in (("val", split.val), ("test", split.test)):
+            metrics = evaluate(model, those, sampler, batch_size=batch_size, seed=seed)
+            found[f"{part}, {name}"] = dataclasses.asdict(metrics)
+    return found
+
+
+def labels(model: MDGNN, events: EventStream, run: Run, epochs: int) -> dict[str, Any] | None:
+    """Return `pres classify --json` of a run; None for a stream without labels, or with too few."""
+    if events.label is None:
+        return None
+    run.restore(model)
+    try:
+        found = classify(model, events, epochs=epochs, seed=run.config["seed"]).to_dict()
+    except PresError:  # the first events of a stream may have no positive in one of its parts
+        return None
+    return {name: found[name] for name in ("train", "val", "test", "best_epoch", "epochs")}
+
+
+def speed(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
+    """Return the seconds of an epoch of several trainings, in turns, after an epoch that does not count.
+
+    Nothing else should run beside it.
+    """
+    trainers: dict[str, Trainer] = {}
+    events = stream(settings)
+    for name, arm in settings["arms"].items():
+        chosen = config_of(settings | arm)
+        model = build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
+        trainers[name] = Trainer(model, events, FitConfig.of(chosen.fit_options))
+    seconds: dict[str, list[float]] = {name: [] for name in trainers}
+    for round_ in range(1 + settings["rounds"]):
+        for name, trainer in trainers.items():
+            for _ in range(len(trainer.batches)):
+                trainer.train_next_batch()
+            if round_:
+                seconds[name].append(trainer.seconds)
+            trainer.epoch, trainer.batch, trainer.seconds, trainer.sums = trainer.epoch + 1, 0, 0.0, {}
+    return {"epochs": seconds, "dataset": events.info.name, "variant": events.info.variant}
 
 
 def dataset(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
@@ -90,7 +156,7 @@ def dataset(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
 def memory(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
     """Train for one epoch and return how much memory that took at most, beside what was there before."""
     chosen, events = config_of(settings), stream(settings)
-    model = build_model(chosen.model, events, chosen.model_options, chosen.seed)
+    model = build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
     with peak_memory() as peak:
         run = fit(model, events, **chosen.fit_options)
     return {"dataset": run.dataset, "variant": run.variant, "peak_bytes": peak()}
@@ -104,8 +170,8 @@ def config_of(settings: dict[str, Any]) -> TrainConfig:
 WORK: dict[str, Callable[[dict[str, Any], JobFolder], dict[str, Any]]] = {
     "dataset": dataset,
     "train": train,
-    "classify": classify,
     "memory": memory,
+    "speed": speed,
     "state-space": measure.state_space,
     "variance": measure.variance,
     "convergence": measure.convergence,

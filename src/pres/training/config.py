@@ -26,11 +26,26 @@ PRESETS: dict[str, dict[str, Any]] = {
         "horizon": 0.5,
     },
 }
+# How others train and evaluate; docs/does-pres-work.md sets each value beside theirs.
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "tgl": {
+        "batch_size": 600,
+        "negative_window": None,
+        "epochs": 100,
+        "patience": None,
+        "lr": 1e-4,
+        "lr_decay": "none",
+    },
+}
 
 
 class FitConfig(Settings):
     """How a model is trained."""
 
+    # "tgl": as TGL trains and evaluates. It sets the defaults of everything that is not given, and negatives
+    # are drawn from all nodes, evaluation has the training's batches, weights are chosen by the mean AP of
+    # validation's batches, and the test follows a replay of all that is before it.
+    protocol: Literal["tgl"] | None = None
     preset: Literal["large"] | None = None  # the defaults of everything that is not given
     batch_size: int = pydantic.Field(200, ge=1)  # events between two updates of the memory
     step_size: int | None = pydantic.Field(None, ge=1)  # … of the weights; None: as batch_size
@@ -56,7 +71,7 @@ class FitConfig(Settings):
     refresh: int | None = pydantic.Field(None, ge=1)  # events that see the same memory; None: a whole batch's
     grad_updates: int = pydantic.Field(1, ge=1)  # of those inside a batch, the last that gradients reach
     eval_memory: Literal["standard", "trained"] = "standard"  # how memory moves in validation and test
-    patience: int = pydantic.Field(3, ge=1)  # epochs without a better validation AP before stopping
+    patience: int | None = pydantic.Field(3, ge=1)  # epochs without a better validation before stopping
     seed: int = pydantic.Field(0, ge=0, lt=2**31)  # of negatives, dropout and sampled neighbours
     eval_batch_size: int = pydantic.Field(200, ge=1)  # in validation and test, whatever batch_size is
     device: str | None = None  # cpu, cuda, cuda:1, …; None: where the model is
@@ -73,6 +88,16 @@ class FitConfig(Settings):
         raise ValueError(
             "smoothing is pres.PRES(…) in Python, and a table [smoothing] of its options in a file."
         )
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _from_the_protocol(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or str(given.get("protocol")) not in PROTOCOLS:
+            return given
+        if given.get("preset") is not None:
+            raise ValueError("protocol and preset both say how to train: give one.")
+        found = PROTOCOLS[given["protocol"]] | given
+        return {"eval_batch_size": found["batch_size"]} | found
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -126,6 +151,11 @@ class FitConfig(Settings):
     def events_per_step(self) -> int:
         """Events between two updates of the weights."""
         return self.step_size or self.batch_size
+
+    @property
+    def pool(self) -> Literal["destinations", "nodes"]:
+        """Which nodes negatives are drawn from."""
+        return "destinations" if self.protocol is None else "nodes"
 
     @property
     def train_sweeps(self) -> int | None:

@@ -228,6 +228,20 @@ def evaluate(
     ).metrics
 
 
+def replay(model: MDGNN, events: EventStream, batch_size: int) -> None:
+    """Let the model's memory take in a stream from its first event on, by the weights that it has.
+
+    It is in evaluation mode for the while. The trackers of a filter stay as they are, or follow the events
+    from the first on if they are live.
+    """
+    correction, scorer = model.correction, ModelScorer(model)
+    model.memory.reset()
+    if isinstance(correction, Filter) and correction.live:
+        correction.reset()
+    for batch in TemporalBatches(events, batch_size):
+        scorer.absorb(batch)
+
+
 def check_negatives(count: int) -> None:
     """Raise unless events can be held against so many negatives."""
     if count < 1:

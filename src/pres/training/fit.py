@@ -107,10 +107,10 @@ def fit(
             trainer.release()
     last = trainer.state()
     load_into(model, best)
-    test = trainer.evaluate(trainer.split.test)
+    test = trainer.test()
     run = Run(
         **about,
-        pool="destinations",
+        pool=config.pool,
         history=trainer.history,
         best_epoch=trainer.best_epoch,
         val=trainer.history[trainer.best_epoch - 1].val,

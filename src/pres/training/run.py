@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pres.models import MDGNN
+from pres.smoothing import PRES
 from pres.training.config import FitConfig
 from pres.training.metrics import LinkMetrics
 from pres.training.smoothing import saved_filter
@@ -96,14 +97,16 @@ class Run:
     def _ways(self) -> str:
         """Return how batches and memory differ from standard training, in words; nothing if they do not."""
         preset, batch, step = (self.config.get(name) for name in ("preset", "batch_size", "step_size"))
-        ways = [f"preset {preset}"] if preset is not None else []
+        protocol = self.config.get("protocol")
+        ways = [f"protocol {protocol}"] if protocol is not None else []
+        ways += [f"preset {preset}"] if preset is not None else []
         ways += [f"batches of {batch:,}"] if batch != FitConfig.model_fields["batch_size"].default else []
         ways += [f"steps of {step:,}"] if step not in (None, batch) else []
         optimiser = self.config.get("optimiser", "adam")
         ways += [f"optimiser {optimiser}"] if optimiser != "adam" else []
         horizon = self.config.get("horizon")
         ways += [f"a horizon of {horizon:g} of the training's time"] if horizon is not None else []
-        ways += ["PRES"] if self.config["smoothing"] is not None else []
+        ways += [_smoothed(self.config["smoothing"])] if self.config["smoothing"] is not None else []
         ways += ["exact memory"] if self.config["memory"] == "exact" else []
         ways += [f"{self.config['sweeps']} sweeps"] if self.config["sweeps"] > 1 else []
         block, refresh = self.config.get("block"), self.config.get("refresh")
@@ -118,3 +121,9 @@ class Run:
             f"test AP {self.test.ap:.4f}, validation AP {self.val.ap:.4f} "
             f"at epoch {self.best_epoch} of {len(self.history)}, {self.seconds_per_epoch:.1f} s per epoch"
         )
+
+
+def _smoothed(smoothing: dict[str, Any]) -> str:
+    """Return which PRES it is."""
+    reading = PRES(**smoothing).reading
+    return "PRES (ours)" if reading == "ours" else f"PRES as published ({reading})"

@@ -18,7 +18,7 @@ from pres.sampling.counter_random import derived
 from pres.smoothing import Filter
 from pres.training.ahead import Ahead
 from pres.training.config import PRESETS, FitConfig
-from pres.training.evaluation import evaluate
+from pres.training.evaluation import evaluate, replay
 from pres.training.metrics import LinkMetrics
 from pres.training.optimisers import FlatAdam
 from pres.training.rates import optimiser_for, rate
@@ -48,7 +48,7 @@ class Trainer:
         self.model, self.config, self.device = model.to(device), config, device
         events = events.to(device)
         model.check_stream(events)
-        self.split = events.split()
+        self.events, self.split = events, events.split()
         train = len(self.split.train)
         if config.batch_size >= train:
             usual = PRESETS[config.preset]["batch_size"] if config.preset else None
@@ -62,7 +62,7 @@ class Trainer:
         keep_large_blocks()
         self.epoch, self.batch, self.seconds = 1, 0, 0.0
         self.batches = self._cut(self.epoch)
-        self.sampler = NegativeSampler(events)
+        self.sampler = NegativeSampler(events, pool=config.pool)
         every_cut = [self._cut(epoch) for epoch in range(1, 1 + (config.epochs if config.shift else 1))]
         for batches in every_cut:
             self.sampler.check(batches, config.negative_window)  # what cannot be is said before a run begins
@@ -91,13 +91,17 @@ class Trainer:
     @property
     def finished(self) -> bool:
         """Whether all epochs are done, or validation has not improved for long enough."""
-        done = len(self.history)
-        return done >= self.config.epochs or (done > 0 and done - self.best_epoch >= self.config.patience)
+        done, patience = len(self.history), self.config.patience
+        stuck = patience is not None and done > 0 and done - self.best_epoch >= patience
+        return done >= self.config.epochs or stuck
 
     @property
     def best_epoch(self) -> int:
         """The epoch of the best validation AP so far, the first of equals; 0 before any."""
-        return max(self.history, key=lambda done: done.val.ap).epoch if self.history else 0
+        if not self.history:
+            return 0
+        per_batch = self.config.protocol == "tgl"
+        return max(self.history, key=lambda done: done.val.ap_batches if per_batch else done.val.ap).epoch
 
     def run_epoch(self, on_batch: Callable[[], None] = lambda: None) -> EpochResult:
         """Train to the end of the epoch, from wherever it stands, then validate.
@@ -198,6 +202,15 @@ class Trainer:
             return evaluate(
                 self.model, part, self.sampler, batch_size=size, seed=seed, sweeps=sweeps, refresh=refresh
             )
+
+    def test(self) -> LinkMetrics:
+        """Return the metrics on the test part, by the weights and the memory that the model has.
+
+        By TGL's protocol the memory is first made anew: these weights replay all that is before.
+        """
+        if self.config.protocol == "tgl":
+            replay(self.model, self.events[: self.split.test.offset], self.config.eval_batch_size)
+        return self.evaluate(self.split.test)
 
     def release(self) -> None:
         """Let the model's weights be tensors of their own, as they were before training."""
