@@ -1,5 +1,6 @@
 """`pres reproduce` and `pres report` as a user meets them."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from pres.errors import (
     UnknownDatasetError,
     UnknownExperimentError,
 )
-from pres.experiments import SIZES
+from pres.experiments import EXPERIMENTS, SIZES
 from tests.cli.process import run as pres_command
 from tests.experiments.small import TINY
 
@@ -55,9 +56,23 @@ def test_jobs_that_fail_are_listed_and_the_command_says_so(
     tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pres.experiments.registry.MODELS", ("jodie",))
-    with pytest.raises(JobsFailedError, match=r"3 of 6 jobs failed.*ROC-AUC is undefined"):
+    monkeypatch.setitem(SIZES, "quick", dataclasses.replace(TINY, pair=(50, 100_000)))
+    with pytest.raises(JobsFailedError, match=r"4 of 5 jobs failed.*makes one batch of"):
         reproduce("table2", quick=True, datasets=["synthetic"], out=tmp_path, jobs=2)
-    assert "Failed: classify JODIE on synthetic" in capsys.readouterr().out
+    assert "Failed: train JODIE on synthetic b 100,000" in capsys.readouterr().out
+
+
+def test_all_experiments_are_listed_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    reproduce(list_=True)
+    shown = capsys.readouterr().out
+    for name, experiment in EXPERIMENTS.items():
+        (line,) = [line for line in shown.splitlines() if line.split(maxsplit=1)[:1] == [name]]
+        assert experiment.title in line
+    reproduce(list_=True, as_json=True)
+    listed = json.loads(capsys.readouterr().out)["experiments"]
+    assert [one["name"] for one in listed] == list(EXPERIMENTS)
+    with pytest.raises(OptionError, match="--list names them"):
+        reproduce()
 
 
 def test_what_cannot_be_is_one_line_with_the_nearest_name(tmp_path: Path) -> None:

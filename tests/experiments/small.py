@@ -6,7 +6,6 @@ from typing import Any
 
 from pres.experiments import Executor, Experiment, Job, Outcome, Reproduction, Size, find, reproduce
 from pres.experiments.columns import columns
-from pres.experiments.declaration import READINGS
 from pres.experiments.figures import Curves
 from pres.experiments.work import perform
 
@@ -14,6 +13,7 @@ TINY = Size(
     name="tiny",
     seeds=1,
     epochs=2,
+    rate_epochs=1,
     extended_epochs=3,
     events=1_600,
     small_batches=(20, 40),
@@ -21,7 +21,8 @@ TINY = Size(
     pair=(50, 200),
     large_batch=100,
     memory_batches=(50, 200),
-    step=50,
+    rounds=1,
+    theory_batch=50,
     betas=(0.0, 0.1),
     decoder_epochs=2,
     model_options={"memory_dim": 8, "time_dim": 4},
@@ -63,8 +64,12 @@ LITTLE = Experiment(
     says="nothing",
     kind="train",
     datasets=("synthetic",),
-    vary=lambda size: {"model": ["jodie"], "batch_size": [100], "way": ["off", "PRES"], "reading": READINGS},
-    table=columns("dataset", "model", "way", "batch_size", "step_size", "ap", "val_ap", "gain", "seconds"),
+    vary=lambda size: {
+        "model": ["jodie"],
+        "batch_size": [100],
+        "way": ["off", "equations", "algorithm", "ours"],
+    },
+    table=columns("dataset", "model", "way", "batch_size", "ap", "val_ap", "gain", "seconds"),
     draw=Curves(),
 )
 

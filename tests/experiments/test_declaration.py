@@ -7,13 +7,24 @@ import pytest
 from pres.errors import UnknownDatasetError, UnknownExperimentError
 from pres.experiments import EXPERIMENTS, SIZES, Request, find
 from pres.experiments.available import PAPER, look
+from pres.experiments.declaration import RATE
 from pres.experiments.work import WORK, config_of
+from pres.smoothing import PRES
 from tests.experiments.small import TINY
 
 ALL_AT_HAND = dict.fromkeys(PAPER, "copy")
 NAMES = [
-    *("table-datasets", "table1", "table2", "fig-small-batches", "fig-batch-size", "fig-efficiency"),
-    *("fig-ablation", "fig-beta", "fig-memory", "fig-extended", "fig-tradeoff", "theory"),
+    *("table-datasets", "rates", "table1", "table1-other-rate", "table2", "speed", "fig-small-batches"),
+    *(
+        "fig-batch-size",
+        "fig-efficiency",
+        "fig-ablation",
+        "fig-beta",
+        "fig-memory",
+        "fig-extended",
+        "fig-tradeoff",
+        "theory",
+    ),
 ]
 
 
@@ -30,41 +41,61 @@ def test_every_job_of_every_size_can_be_made_and_said_as_json(size: object) -> N
         for point in experiment.points(request):
             assert point.job.kind in WORK
             assert json.loads(json.dumps(point.job.settings)) == point.job.settings
-            if point.job.kind == "train":
+            if point.job.kind in ("train", "memory", "speed"):
                 config_of(point.job.settings)
     assert {*size.pair, size.large_batch} <= set(size.batches)
 
 
-def test_table_1_is_three_models_on_five_datasets_at_two_readings() -> None:
-    request = Request(SIZES["full"], 5, ALL_AT_HAND)
-    points = EXPERIMENTS["table1"].points(request)
-    expected = {
-        (dataset, model, way, b, reading, seed)
+def test_table_1_is_three_models_on_five_datasets_in_five_arms() -> None:
+    points = EXPERIMENTS["table1"].points(Request(SIZES["full"], None, ALL_AT_HAND))
+    trained = [point for point in points if point.job.kind == "train"]
+    arms = [("off", 600), ("off", 2400), ("equations", 2400), ("algorithm", 2400), ("ours", 2400)]
+    expected = [
+        (dataset, seed, model, way, b)
         for dataset in PAPER
+        for seed in range(3 if dataset == "mooc" else 5)
         for model in ("tgn", "jodie", "apan")
-        for way, b in (("off", 600), ("PRES", 2400), ("off", 2400))
-        for reading in ("one number", "two numbers")
-        for seed in range(5)
-    }
-    names = ("dataset", "model", "way", "batch_size", "reading", "seed")
-    assert {tuple(point.factors[name] for name in names) for point in points} == expected
-    assert len(points) == len(expected)
-    for point in points:
-        settings = point.job.settings
-        assert settings["epochs"] == settings["patience"] == 50 and settings["events"] is None
-        two = point.factors["reading"] == "two numbers"
-        assert settings["step_size"] == (200 if two else settings["batch_size"])
-        assert (settings["smoothing"] is None) == (point.factors["way"] == "off")
+        for way, b in arms
+    ]
+    names = ("dataset", "seed", "model", "way", "batch_size")
+    assert [tuple(point.factors[name] for name in names) for point in trained] == expected
+    for point in trained:
+        settings, way = point.job.settings, point.factors["way"]
+        assert settings["epochs"] == 50 and settings["patience"] is None and settings["events"] is None
+        assert settings["protocol"] == "tgl" and settings["lr_decay"] == "none"
+        assert settings["negative_window"] is None
+        assert settings["batch_size"] == settings["eval_batch_size"] == point.factors["batch_size"]
+        smoothing = settings["smoothing"]
+        assert (None if smoothing is None else PRES(**smoothing).reading) == (None if way == "off" else way)
+        assert smoothing is None or smoothing["beta"] == 0.1
+    timed = [point.job for point in points if point.job.kind == "speed"]
+    assert len(timed) == 15 and all(job.alone and len(job.settings["arms"]) == 5 for job in timed)
+
+
+def test_the_rate_is_the_one_that_was_chosen_and_the_other_the_one_that_was_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(RATE, ("tgn", "mooc"), 1e-4)
+    request = Request(SIZES["full"], None, {"mooc": "copy"})
+
+    def rates(name: str, model: str) -> set[float]:
+        points = EXPERIMENTS[name].points(request)
+        return {p.job.settings["lr"] for p in points if p.factors["model"] == model}
+
+    assert rates("table1", "tgn") == {1e-4} and rates("table1-other-rate", "tgn") == {1e-3}
+    assert rates("rates", "tgn") == {1e-4, 1e-3}
+    tried = EXPERIMENTS["rates"].points(request)
+    assert all(p.job.settings["epochs"] == 10 and p.job.settings["smoothing"] is None for p in tried)
 
 
 def test_experiments_share_their_jobs() -> None:
     request = Request(SIZES["quick"], 1, ALL_AT_HAND)
     jobs = {name: {p.job.name for p in EXPERIMENTS[name].points(request)} for name in NAMES}
-    assert jobs["fig-tradeoff"] <= jobs["table1"]
-    assert {p.job.needs.name for p in EXPERIMENTS["table2"].points(request) if p.job.needs} <= jobs["table1"]
+    assert jobs["fig-tradeoff"] <= jobs["table1"] and jobs["table2"] <= jobs["table1"]
+    assert jobs["speed"] <= jobs["table1"]
     assert jobs["fig-efficiency"] <= jobs["fig-batch-size"]
-    assert len(jobs["fig-ablation"] & jobs["fig-batch-size"]) == 4
-    assert len(jobs["fig-beta"] & jobs["fig-ablation"]) == 4  # beta 0 is V, and 0.1 is PRES
+    assert len(jobs["fig-ablation"] & jobs["fig-batch-size"]) == 2
+    assert len(jobs["fig-beta"] & jobs["fig-ablation"]) == 2  # beta 0 is V, and 0.1 is the whole
 
 
 def test_no_two_jobs_have_one_title() -> None:

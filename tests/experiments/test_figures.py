@@ -12,11 +12,12 @@ from tests.experiments.small import TINY
 
 
 def row(**factors: Any) -> dict[str, Any]:
-    place = {"dataset": "wikipedia", "model": "tgn", "way": "off", "reading": "one number", "beta": 0.1}
+    place = {"dataset": "wikipedia", "model": "tgn", "way": "off", "beta": 0.1}
     measures = {
         "ap": 0.9 + factors.get("seed", 0) / 100,
         "seconds": 2.0,
         "peak": 12.0,
+        "seed_of": factors.get("seed", 0),
         "iteration": [5, 10],
         "val_ap_of_epoch": [0.8, 0.9],
     }
@@ -28,9 +29,8 @@ GROUPS = Groups(
     (
         row(),
         row(seed=1),
-        row(way="PRES", batch_size=200),
-        row(way="PRES", batch_size=200, reading="two numbers"),
-        row(reading="two numbers"),
+        row(way="equations", batch_size=200),
+        row(way="ours", batch_size=200),
         row(model="apan", dataset="mooc"),
     ),
 )

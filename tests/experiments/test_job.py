@@ -16,9 +16,8 @@ def test_the_order_of_settings_does_not_matter_and_every_value_does() -> None:
 
 
 def test_a_job_goes_through_json_and_back() -> None:
-    job = Job("classify", {"train": {"source": "uci", "model": "apan", "seed": 3}, "epochs": 2})
+    job = Job("train", {"source": "uci", "model": "apan", "seed": 3, "epochs": 2})
     again = Job.of(json.loads(json.dumps(job.to_dict())))
     assert again.name == job.name
-    assert again.needs is not None and again.needs.settings == job.settings["train"]
-    assert again.needs.kind == "train" and again.needs.needs is None
+    assert again.settings == job.settings and not again.alone
     assert "APAN on uci" in job.title and "seed 3" in job.title

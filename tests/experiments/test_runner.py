@@ -8,19 +8,18 @@ import polars as pl
 import pytest
 
 from pres.errors import OptionError, StorageError, UnreadableSourceError
-from pres.experiments import EvidenceFolder, reproduce
+from pres.experiments import EXPERIMENTS, EvidenceFolder, reproduce
 from pres.experiments.declaration import Experiment
-from pres.experiments.folder import JobFolder
-from pres.experiments.runner import ask
+from pres.experiments.kept import KeptResults
 from tests.experiments.small import LITTLE, TINY, Here, reproduced
 
-OFF = dataclasses.replace(LITTLE, name="off", vary=lambda size: dict(LITTLE.vary(size)) | {"way": ["off"]})
+OFF = dataclasses.replace(
+    LITTLE, name="off", vary=lambda size: dict(LITTLE.vary(size)) | {"way": ["off", "ours"]}
+)
 LABELLED = dataclasses.replace(TINY, events=4_000, epochs=1)
 
 
-def classifying(name: str = "table2") -> Experiment:
-    from pres.experiments import EXPERIMENTS
-
+def of_jodie(name: str) -> Experiment:
     table = EXPERIMENTS[name]
     return dataclasses.replace(table, vary=lambda size: dict(table.vary(size)) | {"model": ["jodie"]})
 
@@ -72,31 +71,53 @@ def test_a_job_that_fails_is_listed_the_others_stand_and_it_is_tried_again(tmp_p
     assert sorted(again.done) == sorted(found.failures)
 
 
-def test_states_are_kept_only_where_a_later_experiment_needs_them(tmp_path: Path) -> None:
-    table1 = classifying("table1")
-    found = reproduced([table1], tmp_path, size=LABELLED)
-    assert found.jobs == 5 and not found.failures
-    assert (
-        len(list(tmp_path.glob("jobs/train-*/run"))) == 3
-    )  # the larger batch without PRES is not classified
+def test_the_encoders_of_table_1_are_classified_in_its_jobs_and_states_are_not_kept(tmp_path: Path) -> None:
+    found = reproduced([of_jodie("table1")], tmp_path, size=LABELLED)
+    assert found.jobs == 6 and not found.failures  # five arms, and the seconds of all
+    assert list(tmp_path.glob("jobs/*/run")) == []
+    table = found.evidence[0].table
+    names = [heading.name for heading in table.headings]
+    assert len(table.rows) == 5 and all(row[names.index("seconds")] is not None for row in table.rows)
     later = Here()
-    found = reproduced([classifying()], tmp_path, later, size=LABELLED)
-    assert not found.failures and {name.split("-")[0] for name in later.done} == {"classify"}
-    assert len(found.evidence[0].table.rows) == 3
-    assert list(tmp_path.glob("jobs/train-*/run")) == []  # now nobody does
+    found = reproduced([of_jodie("table2"), of_jodie("speed")], tmp_path, later, size=LABELLED)
+    assert later.done == [] and not found.failures
+    labels = found.evidence[0].table
+    names = [heading.name for heading in labels.headings]
+    assert all(0 < row[names.index("label_auc")].mean < 100 for row in labels.rows)  # type: ignore[union-attr]
+    assert len(found.evidence[1].table.rows) == 5
 
 
-def test_a_state_that_is_needed_again_is_whole_before_it_is_used(tmp_path: Path) -> None:
-    reproduced([classifying()], tmp_path, size=LABELLED)  # after which the states are forgotten
-    again = dataclasses.replace(LABELLED, decoder_epochs=3)
-    table1 = classifying("table1")
-    for point in table1.points(ask([table1], again, datasets=["synthetic"])[0]):
-        begun = JobFolder(tmp_path, point.job).run
-        begun.mkdir(parents=True, exist_ok=True)  # as one that was killed leaves it
-        (begun / "config.json").write_text("{}")
-    later = Here()
-    found = reproduced([classifying()], tmp_path, later, size=again)
-    assert not found.failures and len(later.done) == 6  # three encoders and three decoders
+def test_a_file_of_results_is_gone_on_from_elsewhere(whole: Path, tmp_path: Path) -> None:
+    file = tmp_path / "jobs.parquet"
+    with pytest.raises(KeyboardInterrupt):
+        reproduced([LITTLE], tmp_path / "here", Here(stop_after=2), results=KeptResults(file))
+    assert len(KeptResults(file)) == 2
+    there = Here()
+    found = reproduced([LITTLE], tmp_path / "there", there, results=KeptResults(file))
+    assert len(there.done) == 2 and found.repeated == 2 and not found.failures
+    assert len(KeptResults(file)) == 4
+    assert found.evidence[0].table.repeatable() == EvidenceFolder(whole).read("little").table.repeatable()
+    heard = KeptResults(tmp_path / "late.parquet")  # of a folder whose jobs ended before there was a file
+    reproduced([LITTLE], tmp_path / "there", Here(), results=heard)
+    assert len(heard) == 4
+    file.write_text("no table")
+    with pytest.raises(UnreadableSourceError, match=r"jobs\.parquet is damaged"):
+        KeptResults(file)
+    pl.DataFrame({"a": [1]}).write_parquet(file)
+    with pytest.raises(UnreadableSourceError, match="holds no finished jobs"):
+        KeptResults(file)
+
+
+def test_what_measures_time_runs_by_itself(tmp_path: Path) -> None:
+    at_once: list[list[str]] = []
+
+    class Noting(Here):
+        def run(self, jobs, root):  # type: ignore[no-untyped-def]
+            at_once.append([job.kind for job in jobs])
+            return super().run(jobs, root)
+
+    reproduced([of_jodie("table1")], tmp_path, Noting(), size=LABELLED)
+    assert at_once == [["train"] * 5, ["speed"]]
 
 
 def test_what_an_earlier_request_found_is_not_kept_beside_a_later_one(tmp_path: Path) -> None:
@@ -107,20 +128,10 @@ def test_what_an_earlier_request_found_is_not_kept_beside_a_later_one(tmp_path: 
     assert not (tmp_path / "evidence" / "off.parquet").exists()
 
 
-def test_where_a_needed_job_fails_the_next_is_not_tried(tmp_path: Path) -> None:
-    impossible = dataclasses.replace(LABELLED, pair=(50, 100_000))
-    found = reproduced([classifying()], tmp_path, size=impossible)
-    needed = [reason for reason in found.failures.values() if reason.startswith("what it needs failed")]
-    assert len(needed) == 2 and len(found.failures) == 4
-    assert len(found.evidence[0].table.rows) == 1
-
-
 def test_points_are_kept_as_a_table_and_pictures_as_files(whole: Path) -> None:
     points = pl.read_parquet(whole / "evidence" / "little.parquet")
     assert len(points) == 4
-    assert {"dataset", "model", "way", "batch_size", "step_size", "seed", "ap", "seconds"} <= set(
-        points.columns
-    )
+    assert {"dataset", "model", "way", "batch_size", "lr", "seed", "ap", "seconds"} <= set(points.columns)
     assert points["val_ap_of_epoch"].list.len().to_list() == [2] * 4
     evidence = EvidenceFolder(whole).read("little")
     assert evidence.figures == ("little.svg", "little.png")

@@ -94,7 +94,8 @@ class SlowModel:
             of_message = self.weights["updater.cell.weight_ih"] @ messages[0]
             of_memory = self.weights["updater.cell.weight_hh"] @ old
             biases = self.weights["updater.cell.bias_ih"] + self.weights["updater.cell.bias_hh"]
-            return np.tanh(of_message + of_memory + biases)
+            moved: Array = np.tanh(of_message + of_memory + biases)
+            return moved
         query = self.linear("updater.query", old)
         read = self.attend(
             query,

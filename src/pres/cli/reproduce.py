@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help="table-datasets, table1, table2, fig-…, theory, or all.")],
+    name: Annotated[
+        str | None, typer.Argument(help="table1, table2, fig-…, theory, …, or all; --list names them.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Name all experiments, and stop.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Slices and few epochs: minutes.")] = False,
     full: Annotated[bool, typer.Option("--full", help="As the paper: 5 seeds, 50 epochs. Days.")] = False,
     seeds: Annotated[int | None, typer.Option(help="Repeat so often; as the size says by default.")] = None,
@@ -56,6 +59,11 @@ def reproduce(
     from pres.experiments.kept import KeptResults
     from pres.experiments.report import write_report
 
+    if list_:
+        show_experiments(as_json)
+        return
+    if name is None:
+        raise OptionError("say which experiment: --list names them, all is all of them.")
     if quick and full:
         raise OptionError("--quick and --full are two sizes: give one.")
     if jobs is not None and jobs < 1:
@@ -120,6 +128,22 @@ def reproduce(
             f"{len(found.failures)} of {found.jobs} jobs failed, the first ({first[0]}) because {first[1]} "
             f"What each said is in {root / 'jobs'}; the same command tries them again."
         )
+
+
+def show_experiments(as_json: bool) -> None:
+    """Print the name, the place in the paper and the title of every experiment."""
+    from rich.table import Table
+
+    from pres.experiments import EXPERIMENTS
+
+    if as_json:
+        listed = [{"name": one.name, "where": one.where, "title": one.title} for one in EXPERIMENTS.values()]
+        print_json({"experiments": listed})
+        return
+    table = Table("name", "in the paper", "what it measures", box=None)
+    for one in EXPERIMENTS.values():
+        table.add_row(plain(one.name), plain(one.where), plain(one.title))
+    stdout.print(table, highlight=False)
 
 
 def show_evidence(found: Evidence, root: Path) -> None:

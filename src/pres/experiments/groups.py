@@ -101,6 +101,7 @@ def _row(point: Point, result: dict[str, Any]) -> dict[str, Any]:
 def _of_training(result: dict[str, Any]) -> dict[str, Any]:
     """Return what was measured of a run: AP by TGL's way is the mean over batches of the training's size."""
     history, further, labels = result["history"], result["evaluations"], result["labels"]
+    told = {} if labels is None else labels.get("test", {})
     batches = -(-result["train_events"] // result["step_size"])
 
     def of(name: str, metric: str) -> float | None:
@@ -125,8 +126,8 @@ def _of_training(result: dict[str, Any]) -> dict[str, Any]:
         "gain": history[-1]["memory"].get("gain"),
         "movement": history[-1]["memory"].get("movement"),
         "coherence": history[-1]["memory"].get("coherence"),
-        "label_auc": None if labels is None else labels["test"]["auc"],
-        "positives": None if labels is None else labels["test"]["positives"],
+        "label_auc": told.get("auc"),
+        "positives": told.get("positives"),
         "variant": result["variant"],
     }
 

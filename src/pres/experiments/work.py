@@ -107,14 +107,14 @@ def evaluations(model: MDGNN, events: EventStream, run: Run) -> dict[str, Any]:
 
 
 def labels(model: MDGNN, events: EventStream, run: Run, epochs: int) -> dict[str, Any] | None:
-    """Return `pres classify --json` of a run; None for a stream without labels, or with too few."""
+    """Return how well labels are told from a run's embeddings, or why that is not known; None: no labels."""
     if events.label is None:
         return None
     run.restore(model)
     try:
         found = classify(model, events, epochs=epochs, seed=run.config["seed"]).to_dict()
-    except PresError:  # the first events of a stream may have no positive in one of its parts
-        return None
+    except PresError as error:  # the first events of a stream may have no positive in one of its parts
+        return {"reason": str(error)}
     return {name: found[name] for name in ("train", "val", "test", "best_epoch", "epochs")}
 
 
