@@ -2,6 +2,25 @@
 
 The stream has nodes that repeat inside a batch, self-loops, ties and nodes that rest for several batches;
 negatives are drawn again and again before they are committed, and some are endpoints too.
+
+Each of these, written into the library, made tests here fail:
+- Eq. 6: no Δt, Δt in raw time, clipped, or to the query's time. Eq. 7: γ and 1 - γ swapped, γ without a
+  gradient, only for nodes with trackers.
+- Eq. 8: δ as s̄ - s, as s' - ŝ or per time; ψ without its square; n not counted; components weighed alike
+  instead of by counts; negatives not recorded, or first; the first update not recorded, a transition
+  recorded at every draw or again when committed.
+- Eq. 10: neighbours too, per node, over the measured memory, detached; without β, without coherence.
+- Equations: embeddings of, or write-back of, the measured memory. Algorithm 2: of the corrected one; δ as
+  s̄ - ŝ; coherence of the batch's vertices or per node; messages of negatives after the real ones, from
+  themselves, not sent, without their memory being kept, or recorded as events.
+- Trackers updated before the prediction, or not reset with an epoch; a batch kept by the weights after its
+  step.
+- Evaluation: messages of negatives; trackers live when frozen, frozen when live, or following negatives; no
+  filter.
+
+Three others change nothing that there is to see. A memory that was never written to is zero, so Eq. 10 may
+as well leave out vertices without mail; the memory before is a constant, with or without `detach`; and a
+node has one component in a batch, so that each may be recorded before the δ of the other is told.
 """
 
 from dataclasses import dataclass
