@@ -1,5 +1,6 @@
 """TGN, JODIE and APAN by loops over nodes in NumPy: slow, and written from the equations alone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -160,15 +161,26 @@ class SlowModel:
         hidden = hidden + self.linear("link.dst", self.embed(dst, t, before))
         return float(self.linear("link.out", np.maximum(hidden, 0))[0])
 
-    def absorb(self, start: int, stop: int, visibility: str = "fresh") -> None:
-        """Take in the events of one batch: commit, then send the last mail, of own events first."""
+    def absorb(
+        self, start: int, stop: int, visibility: str = "fresh", drawn: Sequence[Sequence[int]] = ()
+    ) -> set[int]:
+        """Take in the events of one batch: commit, then send the last mail, of own events first.
+
+        ``drawn`` are nodes to which the source of each event sends too, just before the event, as if they had
+        met. Returns who got mail.
+        """
         nodes = {node for src, dst, _ in self.events[start:stop] for node in (src, dst)}
+        nodes |= {node for row in drawn for node in row}
         measured = {node: self.measure(node) for node in nodes}
         for node, (memory, t) in measured.items():
             self.memory[node], self.last_update[node] = memory, t
         sent: dict[int, list[tuple[tuple[int, int, int], Letter]]] = {}
         for event in range(start, stop):
             src, dst, t = self.events[event]
+            for node in dict.fromkeys(drawn[event - start] if drawn else ()):
+                memories = self.committed(node), self.committed(src)
+                sent.setdefault(node, []).append(((1, event, -1), Letter(node, src, *memories, event, t)))
+                self.last_event[node] = t
             ends = [(src, dst)] if src == dst else [(src, dst), (dst, src)]
             for side, (own, partner) in enumerate(ends):
                 memories = self.committed(own), self.committed(partner)
@@ -183,3 +195,4 @@ class SlowModel:
             _, last = max(letters, key=lambda entry: entry[0])
             self.mailbox[node] = [*self.mailbox.get(node, []), last][-self.slots :]
             self.count[node] = sum(own for (own, _, _), _ in letters)
+        return set(sent)

@@ -162,7 +162,7 @@ def train_on_batch(
         with torch.no_grad(), arithmetic(device, precision):
             start = None  # blocks measure nodes in their turn, but a filter observes them all
             if block is None or isinstance(model.correction, Filter):
-                start = model.measure(distinct(torch.cat(list(_roles(model, prepared).values()))))
+                start = model.measure(_taking_part(prepared, _roles(model, prepared)))
             letters = prepared.delivery.letters
             inside = model.in_order.memory(model, batch, start, sweeps, block, letters, lazily=True)
     for step, view in prepared.steps(model, inside, refresh):
@@ -219,13 +219,18 @@ def _negatives_send(model: MDGNN) -> bool:
 
 
 def _roles(model: MDGNN, prepared: Prepared) -> dict[int, Tensor]:
-    """Return the nodes whose memory it takes to absorb a batch: its endpoints, and whom a filter observes."""
+    """Return the distinct nodes with an event and, where a filter observes them, those drawn."""
     roles = {EVENT: prepared.delivery.endpoints}
     if _negatives_send(model):
         roles[EVENT] = distinct(torch.cat([prepared.batch.src, prepared.batch.dst]))
     if isinstance(model.correction, Filter) and model.correction.config.components > NEGATIVE:
         roles[NEGATIVE] = distinct(prepared.negatives)
     return roles
+
+
+def _taking_part(prepared: Prepared, roles: dict[int, Tensor]) -> Tensor:
+    """Return the nodes whose memory it takes to absorb a batch: whom it writes to, and who has a role."""
+    return distinct(torch.cat([prepared.delivery.endpoints, *roles.values()]))
 
 
 def _take_in(
@@ -243,7 +248,7 @@ def _take_in(
         return
     roles = _roles(model, prepared)
     if states is None:
-        states = model.measure(distinct(torch.cat(list(roles.values()))))
+        states = model.measure(_taking_part(prepared, roles))
     found = recordable(model, states, roles)
     model.absorb(batch, states, sweeps, delivery, in_order)
     observe(model.correction, states, found)
