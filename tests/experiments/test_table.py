@@ -21,10 +21,16 @@ TABLE = Table(
 
 def test_cells_are_shown_with_their_spread_and_sign() -> None:
     assert TABLE.shown() == [
-        ["TGN", "97.13 ± 0.31", "−0.2", "1.5"],
+        ["TGN", "97.13 ± 0.18", "−0.2", "1.5"],
         ["JODIE", "95.00", "–", "12,345"],
         ["APAN", "–", "+3", "yes"],
     ]
+
+
+def test_the_spread_is_the_standard_error_and_that_of_the_paper_as_it_prints_it() -> None:
+    heading = Heading("ap", "AP", digits=2)
+    assert heading.shown(Spread(97.126, 0.4, 4)) == "97.13 ± 0.20"
+    assert heading.shown(Spread(97.126, 0.4, 4, printed=True)) == "97.13 ± 0.40"
 
 
 def test_a_difference_of_nothing_has_no_sign() -> None:
@@ -38,7 +44,7 @@ def test_markdown_has_numbers_on_the_right() -> None:
     lines = TABLE.markdown().splitlines()
     assert lines[0] == "| model | AP | ours − paper | s |"
     assert lines[1] == "|---|---:|---:|---|"
-    assert lines[2] == "| TGN | 97.13 ± 0.31 | −0.2 | 1.5 |"
+    assert lines[2] == "| TGN | 97.13 ± 0.18 | −0.2 | 1.5 |"
     assert Table(TABLE.headings, ()).markdown().count("\n") == 1
 
 

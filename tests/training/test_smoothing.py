@@ -268,7 +268,9 @@ def test_a_run_says_how_it_differs_from_the_standard() -> None:
         return repr(trained("jodie", **options)[1])
 
     assert "JODIE on synthetic:" in told(batch_size=200)
-    assert "synthetic with batches of 150, PRES, 2 sweeps:" in told(smoothing=PRES(), sweeps=2)
+    assert "synthetic with batches of 150, PRES (ours), 2 sweeps:" in told(smoothing=PRES(), sweeps=2)
+    published = told(smoothing=PRES.published("equations"), protocol="tgl", epochs=1)
+    assert "with protocol tgl, batches of 150, PRES as published (equations):" in published
     assert "synthetic with batches of 150, steps of 50:" in told(step_size=50)
     assert (
         "synthetic with preset large, batches of 300, steps of 100, optimiser muon, a horizon of 0.5 of the "

@@ -132,18 +132,15 @@ def reproduce(
 
 def show_experiments(as_json: bool) -> None:
     """Print the name, the place in the paper and the title of every experiment."""
-    from rich.table import Table
-
     from pres.experiments import EXPERIMENTS
 
     if as_json:
         listed = [{"name": one.name, "where": one.where, "title": one.title} for one in EXPERIMENTS.values()]
         print_json({"experiments": listed})
         return
-    table = Table("name", "in the paper", "what it measures", box=None)
     for one in EXPERIMENTS.values():
-        table.add_row(plain(one.name), plain(one.where), plain(one.title))
-    stdout.print(table, highlight=False)
+        line = f"{one.name:<18} {one.title} ({one.where})"
+        stdout.print(plain(line), highlight=False, soft_wrap=True)
 
 
 def show_evidence(found: Evidence, root: Path) -> None:

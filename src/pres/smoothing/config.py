@@ -127,7 +127,7 @@ class PRES(Settings):
             raise ValueError(f"shortest_gap={self.shortest_gap} exceeds longest_gap={self.longest_gap}.")
         if self.delta == "rate" and self.shortest_gap == 0:
             raise ValueError("delta='rate' divides by time differences: shortest_gap must be above 0.")
-        if self.negative_messages and self.keep != "measured":
+        if self.negative_messages and (self.keep != "measured" or not self.filter):
             raise ValueError(
                 "negative_messages are those of Algorithm 2: use PRES.published('algorithm', "
                 "negative_messages=True)."
