@@ -5,8 +5,8 @@ Runs are kept, so that an interrupted study goes on; the table is written as Par
     python -m benchmarks.large_batches --folder runs/large --datasets uci --models jodie --seeds 3 --jobs 2
 
 Every run of a dataset has the same number of epochs, and so sees the same events. ``standard`` moves weights
-with the memory; ``equal steps`` moves them every 200 events, as often as b = 200 does; ``paper`` is PRES with
-its one batch size; ``preset`` is ``preset="large"``; ``exact`` is the preset with exact memory; ``muon`` and
+with the memory; ``equal steps`` moves them every 200 events, as often as b = 200 does; ``pres`` is ours of
+PRES; ``preset`` is ``preset="large"``; ``exact`` is the preset with exact memory; ``muon`` and
 ``horizon`` are standard training by the preset's optimiser and with its horizon, at b = 200 too.
 Only ``equal time`` is standard training for as many epochs more as its batches are faster, so as long as
 b = 200.
@@ -29,7 +29,7 @@ from pres.training.config import PRESETS
 WAYS: dict[str, list[object]] = {
     "standard": ["--lr-rule", "sqrt"],
     "equal steps": ["--step-size", STANDARD],
-    "paper": ["--lr-rule", "sqrt", "--pres"],
+    "pres": ["--lr-rule", "sqrt", "--pres"],
     "muon": ["--lr-rule", "sqrt", "--optimiser", "muon"],
     "horizon": ["--lr-rule", "sqrt", "--horizon", PRESETS["large"]["horizon"]],
     "preset": ["--preset", "large"],
@@ -40,7 +40,7 @@ WAYS: dict[str, list[object]] = {
 FASTER = {400: 1.5, 800: 2.25, 1600: 3.25, 3200: 4.5, 6400: 5.0}
 EPOCHS = {"uci": 6, "wikipedia": 4, "mooc": 5, "enron": 4, "synthetic": 10}
 AT_STANDARD = ("muon", "horizon")  # a means of the preset by itself, at b = 200 too
-WHOLE_BATCH = ("standard", "paper", "equal time", *AT_STANDARD)  # what negatives avoid, as the paper has it
+WHOLE_BATCH = ("standard", "pres", "equal time", *AT_STANDARD)  # what negatives avoid, as the paper has it
 MODELS: dict[str, list[object]] = {
     "tgn": ["--model", "tgn", "--option", "embed=node"],
     "tgn per event": ["--model", "tgn"],

@@ -73,5 +73,5 @@ def test_runs_of_another_study_are_kept_beside_the_old_ones() -> None:
             ]
         )
 
-    found = kept(runs((0, "preset", 0.5), (1, "preset", 0.6)), runs((1, "preset", 0.7), (1, "paper", 0.4)))
-    assert found.rows() == runs((0, "preset", 0.5), (1, "paper", 0.4), (1, "preset", 0.7)).rows()
+    found = kept(runs((0, "preset", 0.5), (1, "preset", 0.6)), runs((1, "preset", 0.7), (1, "pres", 0.4)))
+    assert found.rows() == runs((0, "preset", 0.5), (1, "pres", 0.4), (1, "preset", 0.7)).rows()

@@ -44,6 +44,9 @@ def reproduce(
             help="A Parquet file of finished jobs: they are not done again, others are added to it."
         ),
     ] = None,
+    so_far: Annotated[
+        bool, typer.Option("--so-far", help="Show what is done so far, and do nothing.")
+    ] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -54,7 +57,7 @@ def reproduce(
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    from pres.experiments import SIZES, LocalProcesses, find
+    from pres.experiments import SIZES, LocalProcesses, NoJobs, find
     from pres.experiments import reproduce as run_experiments
     from pres.experiments.kept import KeptResults
     from pres.experiments.report import write_report
@@ -92,7 +95,7 @@ def reproduce(
                 experiments,
                 size,
                 root,
-                LocalProcesses(jobs or os.cpu_count() or 1),
+                NoJobs() if so_far else LocalProcesses(jobs or os.cpu_count() or 1),
                 seeds=seeds,
                 datasets=named or None,
                 results=None if results is None else KeptResults(results),

@@ -2,7 +2,7 @@
 
 from pres.experiments.declaration import Experiment, Request
 from pres.experiments.evidence import Evidence, EvidenceFolder
-from pres.experiments.executor import Executor, LocalProcesses, Outcome
+from pres.experiments.executor import Executor, LocalProcesses, NoJobs, Outcome
 from pres.experiments.job import Job
 from pres.experiments.registry import EXPERIMENTS, find
 from pres.experiments.runner import Reproduction, reproduce
@@ -18,6 +18,7 @@ __all__ = [
     "Experiment",
     "Job",
     "LocalProcesses",
+    "NoJobs",
     "Outcome",
     "Reproduction",
     "Request",

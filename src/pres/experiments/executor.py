@@ -39,6 +39,14 @@ class Executor(Protocol):
         ...
 
 
+class NoJobs:
+    """Runs nothing: what is done already is all there is."""
+
+    def run(self, jobs: Sequence[Job], root: Path) -> Iterator[Outcome]:
+        """Yield no outcome."""
+        return iter(())
+
+
 class LocalProcesses:
     """Runs so many jobs at once, each in a process of its own with one thread.
 

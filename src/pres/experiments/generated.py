@@ -1,11 +1,12 @@
 """Numbers in Markdown that are made from kept results, never typed.
 
-    python -m pres.experiments.generated docs/results/quick README.md docs/reproduce.md
-    python -m pres.experiments.generated docs/results/quick README.md --from runs/reproduce-quick
+    python -m pres.experiments.generated docs/results README.md docs/*.md
+    python -m pres.experiments.generated docs/results README.md docs/*.md --from runs/reproduce-quick
 
-What stands between ``<!-- generated: table1 -->`` and ``<!-- end -->`` is the table of that experiment;
-``<!-- generated: table1 findings -->`` is what it comes to, and ``<!-- generated: findings -->`` that of all.
-The second line first takes over the results of a reproduction.
+What stands between ``<!-- generated: quick/table1 -->`` and ``<!-- end -->`` is the table of that experiment
+at that size; ``<!-- generated: quick/table1 findings -->`` is what it comes to, and
+``<!-- generated: quick/findings -->`` that of all. The second line first takes over the results of a
+reproduction.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ _BLOCK = re.compile(r"(<!-- generated: (?P<what>[^>]+?) -->\n).*?(<!-- end -->)"
 
 
 def regenerated(text: str, folder: Path) -> str:
-    """Return Markdown with every generated block made anew from the results in ``folder``."""
-    kept = EvidenceFolder(folder)
+    """Return Markdown with every generated block made anew from the results in ``folder``, by size."""
 
     def block(found: re.Match[str]) -> str:
-        return f"{found[1]}{_content(found['what'], kept)}\n{found[3]}"
+        size, _, what = found["what"].partition("/")
+        return f"{found[1]}{_content(what, EvidenceFolder(folder / size))}\n{found[3]}"
 
     return _BLOCK.sub(block, text)
 
@@ -47,10 +48,14 @@ def update(pages: Sequence[Path], folder: Path) -> list[Path]:
 
 
 def take_over(results: Path, folder: Path) -> list[str]:
-    """Copy evidence and pictures of a reproduction, each picture in one form; return what there is of."""
-    taken = EvidenceFolder(results)
+    """Copy evidence and pictures of a reproduction, each picture in one form; return what there is of.
+
+    They go into the folder of their size.
+    """
+    taken, root = EvidenceFolder(results), folder
     for name in taken.names():
         evidence = taken.read(name)
+        folder = root / evidence.size
         files = [f"evidence/{name}.json", f"evidence/{name}.parquet"]
         files += [f"figures/{figure}" for figure in evidence.drawn]
         for file in files:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scipy.stats import t as student
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -34,7 +36,27 @@ class Spread:
         return None if self.std is None else self.std / math.sqrt(self.count)
 
 
-Cell = str | int | float | bool | Spread | None
+@dataclass(frozen=True)
+class Interval:
+    """A mean over seeds with its 95 % confidence interval (Student's t); one seed has none."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    count: int
+
+    @classmethod
+    def of(cls, spread: Spread | None) -> Interval | None:
+        """Return the interval of a spread, if there is one."""
+        if spread is None:
+            return None
+        if spread.error is None:
+            return cls(spread.mean, None, None, spread.count)
+        half = float(student.ppf(0.975, spread.count - 1)) * spread.error
+        return cls(spread.mean, spread.mean - half, spread.mean + half, spread.count)
+
+
+Cell = str | int | float | bool | Spread | Interval | None
 
 
 def signed(value: float, digits: int = 1) -> str:
@@ -61,6 +83,11 @@ class Heading:
             around = cell.std if cell.printed else cell.error
             spread = "" if around is None else f" ± {around:.{self.digits}f}"
             return f"{self._number(cell.mean)}{spread}"
+        if isinstance(cell, Interval):
+            bounds = (
+                "" if cell.low is None else f" [{self._number(cell.low)}, {self._number(cell.high or 0.0)}]"
+            )
+            return f"{self._number(cell.mean)}{bounds}"
         if isinstance(cell, bool):
             return "yes" if cell else "no"
         if isinstance(cell, int):
@@ -121,7 +148,7 @@ class Table:
         return {
             "headings": [dataclasses.asdict(heading) for heading in self.headings],
             "rows": [
-                [dataclasses.asdict(cell) if isinstance(cell, Spread) else cell for cell in row]
+                [dataclasses.asdict(cell) if isinstance(cell, Spread | Interval) else cell for cell in row]
                 for row in self.rows
             ],
         }
@@ -130,13 +157,18 @@ class Table:
     def of(cls, saved: dict[str, Any]) -> Table:
         """Return the table of which `to_dict` made ``saved``."""
         headings = tuple(Heading(**heading) for heading in saved["headings"])
-        rows = tuple(
-            tuple(Spread(**cell) if isinstance(cell, dict) else cell for cell in row) for row in saved["rows"]
-        )
-        return cls(headings, rows)
+        return cls(headings, tuple(tuple(map(_cell, row)) for row in saved["rows"]))
+
+
+def _cell(saved: Any) -> Cell:
+    """Return the cell that was saved as plain values."""
+    if not isinstance(saved, dict):
+        plain: Cell = saved
+        return plain
+    return Interval(**saved) if "low" in saved else Spread(**saved)
 
 
 def _key(cell: Cell) -> float | str:
     if cell is None:
         return ""
-    return cell.mean if isinstance(cell, Spread) else cell
+    return cell.mean if isinstance(cell, Spread | Interval) else cell
