@@ -5,9 +5,12 @@ import pytest
 
 from benchmarks import large_batches
 from benchmarks.large_batches_report import (
+    COMPARED,
     KEPT,
     PAGES,
+    SIZES,
     against_standard,
+    compared,
     kept,
     markdown,
     page_of,
@@ -18,11 +21,24 @@ from benchmarks.large_batches_report import (
 
 def test_the_page_is_made_from_the_kept_runs() -> None:
     table = pl.read_parquet(KEPT)
-    for page, held in zip(PAGES, (markdown(table), "\n".join(summary(table))), strict=True):
+    for page, held in zip(PAGES, (markdown(table), "\n".join(summary(compared(table)))), strict=True):
         text = page.read_text()
         assert held in text
         assert page_of(text, table) == text
         assert page_of(text, table.filter(pl.col("seed") == 0)) != text
+
+
+def test_every_row_of_the_readmes_summary_is_over_the_same_pairs() -> None:
+    table = pl.read_parquet(KEPT)
+    rows = summary(compared(table))[2:]
+    assert len(rows) == 6 and {row.split("|")[-2].strip() for row in rows} == {"9"}
+    runs = [
+        {"dataset": d, "model": "m", "b": b, "way": way, "seed": 0, "val_ap": 0.5, "test_ap": 0.5}
+        for d in ("whole", "partly")
+        for b, way in ((200, "standard"), *((b, way) for b in SIZES for way in COMPARED))
+        if (d, b, way) != ("partly", 3200, "pres")
+    ]
+    assert set(compared(pl.DataFrame(runs))["dataset"].to_list()) == {"whole"}
 
 
 def test_differences_are_paired_by_seed() -> None:
