@@ -14,7 +14,17 @@ from tests.experiments.small import TINY
 
 ALL_AT_HAND = dict.fromkeys(PAPER, "copy")
 NAMES = [
-    *("table-datasets", "rates", "table1", "table1-other-rate", "table2", "speed", "fig-small-batches"),
+    *(
+        "answer",
+        "table-datasets",
+        "rates",
+        "table1",
+        "table1-other-rate",
+        "steps",
+        "table2",
+        "speed",
+        "fig-small-batches",
+    ),
     *(
         "fig-batch-size",
         "fig-efficiency",

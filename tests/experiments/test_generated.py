@@ -33,7 +33,7 @@ def test_the_kept_results_are_all_there_and_on_a_page() -> None:
         assert evidence.failed == {} and evidence.table.rows, name
         assert (KEPT / "evidence" / f"{name}.parquet").exists()
         assert (evidence.figures == ()) == (
-            name in ("table-datasets", "rates", "table1-other-rate", "table2", "speed")
+            name in ("table-datasets", "rates", "table1-other-rate", "steps", "table2", "speed")
         )
         for figure in evidence.figures:
             assert any((KEPT / "figures" / figure).with_suffix(end).exists() for end in (".svg", ".png"))

@@ -145,6 +145,7 @@ _ALL = (
     _column("model", "model", lambda g, _: g["model"].upper()),
     _column("way", "PRES", lambda g, _: WAY_NAMES[g["way"]]),
     _column("batch_size", "b", lambda g, _: g["batch_size"]),
+    _column("step_size", "step", lambda g, _: g["step_size"] or g["batch_size"]),
     _column("lr", "learning rate", lambda g, _: f"{g['lr']:g}"),
     _column("epochs", "epochs", lambda g, _: g["epochs"]),
     _column("beta", "β", lambda g, _: float(g["beta"]), digits=2),

@@ -52,6 +52,21 @@ def of_rates(groups: Groups) -> list[str]:
     return [f"The better rate on validation: {', '.join(chosen)}."]
 
 
+def of_steps(groups: Groups) -> list[str]:
+    """Return how much of the larger batch's loss is left when its weights move as often as the smaller's."""
+    small, large = groups.size.pair
+    whole, left = (
+        _means([against_baseline(g, groups) for g in groups.where(batch_size=large, step_size=step)])
+        for step in (None, small)
+    )
+    if not (whole and left):
+        return []
+    return [
+        f"b = {large:,} changes AP by {signed(fmean(whole))} points against b = {small:,}, and by "
+        f"{signed(fmean(left))} with steps of {small:,}, {_averaged(left)}."
+    ]
+
+
 def of_speed(groups: Groups) -> list[str]:
     """Return the mean speed-up of the larger batch, without PRES and with each reading of it."""
     small, large = groups.size.pair

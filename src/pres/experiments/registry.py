@@ -110,6 +110,28 @@ _EXPERIMENTS = (
         note="One seed, at the rate of the two that `rates` did not choose.",
     ),
     Experiment(
+        name="steps",
+        title="What the larger batch loses: steps of the weights, or updates of the memory",
+        where="Theorem 2 and Section 3",
+        says="Larger batches lose accuracy by temporal discontinuity.",
+        kind="train",
+        datasets=("wikipedia", "mooc"),
+        vary=lambda size: {
+            "model": MODELS,
+            ("way", "batch_size", "step_size"): [
+                *(("off", b, None) for b in size.pair),
+                ("off", size.pair[1], size.pair[0]),
+            ],
+        },
+        seeded=False,
+        table=columns("dataset", "model", "batch_size", "step_size", "lr", "ap", "against_small", "ap_200"),
+        findings=findings.of_steps,
+        note=(
+            "Without PRES, one seed. The last row of a model moves its memory as the larger batch does, and "
+            "its weights as often as the smaller: what it still loses is the memory's."
+        ),
+    ),
+    Experiment(
         name="table2",
         title="Node classification, with and without PRES",
         where="Table 2",
