@@ -94,7 +94,8 @@ def test_the_better_rate_the_steps_and_the_speeds_are_told() -> None:
     assert of_rates(Groups(TINY, tuple(rates))) == ["The better rate on validation: TGN on wikipedia 0.001."]
     steps = [row("off", 50, 0, 0.9), row("off", 200, 0, 0.8), row("off", 200, 0, 0.88, step_size=50)]
     assert of_steps(Groups(TINY, tuple(steps))) == [
-        "b = 200 changes AP by −10.0 points against b = 50, and by −2.0 with steps of 50, on average over 1 pair."
+        "b = 200 changes AP by −10.0 points against b = 50, and by −2.0 with steps of 50, on average over 1 "
+        "pair."
     ]
     timed = {"off at 50": 6.0, "off at 200": 2.0} | {f"{way} at 200": 3.0 for way in WAYS}
     job = {"factors": {"dataset": "wikipedia", "model": "tgn"}, "measures": {"seconds_of_arm": timed}}
