@@ -128,10 +128,13 @@ def distance_table(found: Distance) -> Group:
         table.add_column(name, justify="left" if name == "way" else "right")
     for row in found.rows:
         way = f"{row.sweeps} sweeps" if row.way == "sweeps" else row.way
+        if row.filter is not None:  # a discount is part of its name
+            kind = "" if row.way == "discounted filter" else f"{row.way.removesuffix(' filter')}: "
+            way = f"{kind}{row.filter}"
         figures = (row.mean, row.median, row.overall, row.repeated)
         table.add_row(
             f"{row.batch_size:,}",
-            way if row.filter is None else f"{way.removesuffix(' filter')}: {row.filter}",
+            way,
             *("–" if figure is None else f"{figure:.4f}" for figure in figures),
         )
     how = "each way carried along by itself" if found.carried else "each batch begun with the exact memory"
