@@ -3,6 +3,7 @@
 from pres.theory.candidates import candidates
 from pres.theory.coherence import Coherence, CoherenceRow, memory_coherence
 from pres.theory.convergence import Convergence, convergence_terms
+from pres.theory.descent import Descent
 from pres.theory.distance import Distance, DistanceRow, Tried, distance_to_exact
 from pres.theory.lipschitz import largest_curvature
 from pres.theory.state_space import StateSpace, StateSpaceRow, System, state_space_errors
@@ -12,6 +13,7 @@ __all__ = [
     "Coherence",
     "CoherenceRow",
     "Convergence",
+    "Descent",
     "Distance",
     "DistanceRow",
     "Exponents",
