@@ -67,8 +67,15 @@ def test_convergence_says_where_the_assumption_fails(log: Path, tmp_path: Path) 
     found = json.loads(run("convergence", log, *columns, *quick, "--mu", "0.4", "--png", picture, "--json"))
     assert found["assumption_holds"] is True and found["bound"] > 0
     assert len(found["step_sizes"]) == 2 and len(found["losses"]) == 3
+    sgd = found["sgd"]
+    assert len(sgd["step_sizes"]) == 2 and len(sgd["gradients"]) == 3 and found["no_descent"] is None
+    assert sgd["step_sizes"][0] == pytest.approx(0.4 / (sgd["lipschitz"] * sgd["batches"] ** 0.5))
+    assert sgd["holds"] is (sgd["smallest_gradient"] <= sgd["bound"])
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert "the assumption μ > 0 fails" in run("convergence", log, *columns, *quick, "--mu", "-0.1")
+    shown = run("convergence", log, *columns, *quick, "--mu", "0.4")
+    assert "Plain SGD at the theorem's step size" in shown and "1 + log T" in shown
+    failed = run("convergence", log, *columns, *quick, "--mu", "-0.1")
+    assert "the assumption μ > 0 fails" in failed and "Plain SGD: not run" in failed
 
 
 @pytest.mark.parametrize(

@@ -43,18 +43,22 @@ def test_distance_is_one_json_object_and_a_picture(log: Path, tmp_path: Path) ->
     assert [(row["way"], row["sweeps"]) for row in found["rows"]] == [
         ("standard", 1),
         ("chosen filter", 1),
+        ("discounted filter", 1),
         ("sweeps", 2),
         ("sweeps", 4),
     ]
     assert {one["filter"] for one in found["tried"]} == {
-        "step, γ 0.5, corrected",
-        "step, γ 0.5, measured",
+        f"step, γ 0.5, {end}{discount}"
+        for end in ("corrected", "measured")
+        for discount in ("", *(f", discount {value}" for value in (0.5, 0.8, 0.9, 0.95)))
     }
     assert [one["batch_size"] for one in found["sweeps_enough"]] == [20] and found["carried"] is False
     assert png.read_bytes().startswith(b"\x89PNG")
-    shown = run("distance", log, *SMALL, *few, "--observed", "measured", "--carried")
+    shown = run("distance", log, *SMALL, *few, "--observed", "measured", "--carried", "--discount", "1")
     assert "each way carried along by itself" in shown and "4 sweeps" in shown
-    assert "chosen: step, γ 0.5, measured" in shown
+    assert "chosen: step, γ 0.5, measured" in shown and "discount" not in shown
+    shown = run("distance", log, *SMALL, *few, "--observed", "measured", "--discount", "0.8")
+    assert "step, γ 0.5, measured, discount 0.8" in shown and "chosen" not in shown
 
 
 def test_both_take_a_saved_run_with_its_filter(log: Path, tmp_path: Path) -> None:
@@ -105,6 +109,7 @@ def test_convergence_measures_coherence_where_it_is_not_given(log: Path) -> None
         (["distance", "log.csv", "--sweeps", "1"], "one is the standard"),
         (["distance", "log.csv", "--delta", "speed"], "delta='speed'"),
         (["distance", "log.csv", "--gamma", "2"], "gamma=2"),
+        (["distance", "log.csv", "--discount", "0"], "discount=0"),
         (["distance", "log.csv", "--batch-size", "200"], "needs 400 events to measure on"),
     ],
 )

@@ -6,6 +6,17 @@ from pres.experiments.claims import agreement, claims
 from pres.experiments.groups import Groups
 from tests.experiments.small import TINY
 
+SGD: dict[str, Any] = {
+    "smallest_gradient": 0.2,
+    "gradients": [9.0, 0.2],
+    "bound": 7.0,
+    "holds": True,
+    "vacuous": False,
+    "mu": 0.5,
+    "mu_after": 0.4,
+    "lipschitz": 3.0,
+    "lipschitz_after": 2.0,
+}
 ABOUT = {"dataset": "wikipedia", "variant": "featureless", "model": "TGN"}
 
 
@@ -41,10 +52,25 @@ def test_theorem_1_needs_a_falling_variance_above_its_bound() -> None:
 
 def test_theorem_2_has_no_bound_without_coherence() -> None:
     common = ABOUT | {"smallest_gradient": 0.2, "lipschitz": 3.0, "mu_samples": 5}
-    good, bad = common | {"bound": 7.0, "mu": 0.5}, common | {"bound": None, "mu": -0.25}
+    good = common | {"bound": 7.0, "mu": 0.5, "sgd": SGD}
+    bad = common | {"bound": None, "mu": -0.25, "mu_before": -0.25, "sgd": None}
+    bad |= {"no_descent": "the assumption μ > 0 fails"}
     table = claims(Groups(TINY, (row("convergence", good), row("convergence", bad, model="apan"))))
     assert [cells[-1] for cells in table.rows] == [True, False]
-    assert "μ = −0.25 of 5 sampled events: the assumption fails" in str(table.rows[1][3])
+    assert "μ = −0.25 of 5 events: the assumption μ > 0 fails" in str(table.rows[1][3])
+    assert "no SGD run" in str(table.rows[1][3]) and "says nothing" not in str(table.rows[0][3])
+
+
+def test_theorem_2_rests_on_plain_sgd_and_not_on_adam() -> None:
+    """Adam's terms agree in all of these; only the first has an SGD run that does."""
+    runs = (SGD, SGD | {"holds": False, "bound": 0.1}, SGD | {"mu_after": -0.1}, None)
+    terms: dict[str, Any] = {"smallest_gradient": 0.2, "bound": 7.0, "mu": 0.5, "mu_samples": 5}
+    adam = ABOUT | terms | {"mu_before": 0.5, "no_descent": None}
+    rows = [row("convergence", adam | {"sgd": run}, model=str(i)) for i, run in enumerate(runs)]
+    assert holds(*rows) == [True, False, False, False]
+    empty = row("convergence", adam | {"sgd": SGD | {"bound": 70.0, "vacuous": True, "mu_after": None}})
+    (cells,) = claims(Groups(TINY, (empty,))).rows
+    assert cells[-1] is True and "before training, 9, so it says nothing" in str(cells[3])
 
 
 def test_the_objective_is_held_against_training_without_it() -> None:

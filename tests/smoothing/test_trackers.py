@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -73,6 +74,99 @@ def test_with_anchors_all_others_share_one_tracker() -> None:
     found = trackers.transitions(torch.tensor([7, 3, 0, 99]))
     assert found.mean[:, 0].tolist() == [2.0, 1.0, 4.0, 4.0]
     assert trackers.tracked_share() == 1.0
+
+
+class Remembered:
+    """Every transition with what it counts for: a plain list for each tracker and component."""
+
+    def __init__(self, discount: float, anchors: list[int] | None) -> None:
+        self.discount, self.anchors = discount, anchors
+        self.seen: dict[tuple[str, int], list[tuple[float, list[float]]]] = {}
+
+    def tracker(self, node: int) -> str:
+        """The node's own tracker, or the one that all but the anchors share."""
+        return str(node) if self.anchors is None or node in self.anchors else "others"
+
+    def observe(self, nodes: list[int], rows: list[list[float]], component: int) -> None:
+        for name in {self.tracker(node) for node in nodes}:  # once, however many of its nodes are here
+            old = self.seen.get((name, component), [])
+            self.seen[name, component] = [(self.discount * weight, row) for weight, row in old]
+        for node, row in zip(nodes, rows, strict=True):
+            self.seen[self.tracker(node), component].append((1.0, row))
+
+    def of(self, node: int, *components: int) -> list[tuple[float, list[float]]]:
+        return [pair for c in components for pair in self.seen.get((self.tracker(node), c), [])]
+
+
+def weighted(pairs: list[tuple[float, list[float]]]) -> tuple[float, list[float], list[float]]:
+    """The sum of the weights, and the weighted mean and variance of each coordinate."""
+    total = sum(weight for weight, _ in pairs)
+    if not pairs:
+        return 0.0, [0.0] * DIM, [0.0] * DIM
+    mean = [sum(weight * row[i] for weight, row in pairs) / total for i in range(DIM)]
+    spread = [sum(w * (row[i] - mean[i]) ** 2 for w, row in pairs) / total for i in range(DIM)]
+    return total, mean, spread
+
+
+@pytest.mark.parametrize("anchors", [None, [3, 1]], ids=["all", "anchors"])
+@pytest.mark.parametrize("discount", [0.5, 0.9, 1.0])
+@given(history=histories())
+@settings(max_examples=40, deadline=None)
+def test_discounted_trackers_are_weighted_lists(
+    history: list[tuple[list[int], int, int]], discount: float, anchors: list[int] | None
+) -> None:
+    given_anchors = None if anchors is None else torch.tensor(anchors)
+    trackers = Trackers(NODES, DIM, components=2, anchors=given_anchors, discount=discount).double()
+    remembered = Remembered(discount, anchors)
+    for nodes, component, seed in history:
+        delta = values(nodes, seed)
+        trackers.observe(torch.tensor(nodes), delta, component)
+        remembered.observe(nodes, delta.tolist(), component)
+    found, variance = trackers.transitions(torch.arange(NODES)), trackers.variance(torch.arange(NODES))
+    for node in range(NODES):
+        total, mean, spread = weighted(remembered.of(node, 0, 1))
+        assert float(found.observations[node]) == pytest.approx(total, abs=1e-12)
+        assert found.mean[node].tolist() == pytest.approx(mean, abs=1e-12)
+        assert variance[node].tolist() == pytest.approx(spread, abs=1e-12)
+        assert bool(found.known[node]) == bool(remembered.of(node, 0, 1))
+
+
+@given(history=histories())
+@settings(max_examples=40, deadline=None)
+def test_learned_weights_mix_discounted_components(history: list[tuple[list[int], int, int]]) -> None:
+    trackers = Trackers(NODES, DIM, components=2, learned_weights=True, discount=0.7).double()
+    assert trackers.weight is not None
+    with torch.no_grad():
+        trackers.weight.copy_(torch.tensor([0.0, np.log(3.0)]))
+    remembered = Remembered(0.7, None)
+    for nodes, component, seed in history:
+        delta = values(nodes, seed)
+        trackers.observe(torch.tensor(nodes), delta, component)
+        remembered.observe(nodes, delta.tolist(), component)
+    found = trackers.transitions(torch.arange(NODES)).mean.detach()
+    for node in range(NODES):
+        parts = [weighted(remembered.of(node, component)) for component in (0, 1)]
+        shares = [share if total else 0.0 for share, (total, _, _) in zip((0.25, 0.75), parts, strict=True)]
+        expected = [
+            sum(share * mean[i] for share, (_, mean, _) in zip(shares, parts, strict=True))
+            / (sum(shares) or 1)
+            for i in range(DIM)
+        ]
+        assert found[node].tolist() == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_discount_ends_the_telescoping_of_steps() -> None:
+    """Steps of 1 there and back again sum to nothing; discounted, the latest counts most."""
+    plain, discounted = (Trackers(1, 1, components=1, discount=discount) for discount in (1.0, 0.5))
+    for step in [1.0, -1.0] * 4:
+        for trackers in (plain, discounted):
+            trackers.observe(torch.tensor([0]), torch.tensor([[step]]), 0)
+    node = torch.tensor([0])
+    assert float(plain.transitions(node).mean) == 0
+    weights = [0.5**age for age in range(8)]
+    latest_first = [-1.0, 1.0] * 4
+    expected = sum(w * d for w, d in zip(weights, latest_first, strict=True)) / sum(weights)
+    assert float(discounted.transitions(node).mean) == pytest.approx(expected) and expected < -0.3
 
 
 def test_deltas_are_those_of_their_definitions() -> None:

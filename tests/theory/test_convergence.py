@@ -40,12 +40,25 @@ def terms(**changed: Any) -> Convergence:
 def test_the_bound_is_the_theorems() -> None:
     found = terms()
     gap = 1.5 - 1.2
-    expected = (2 * 4 * 5.0 * gap / 0.25 + 4 * 0.2 * math.log(4)) * (1 / 2)
+    expected = (2 * 4 * 5.0 * gap / 0.25 + 4 * 0.2 * (1 + math.log(4))) * (1 / 2)
     assert found.bound == pytest.approx(expected)
     assert found.gap_term == pytest.approx(expected - found.variance_term)
     assert found.smallest_gradient == 0.5 and found.loss_gap == pytest.approx(gap)
     assert found.assumption_holds is True
     assert found.step_sizes == pytest.approx([0.5 / (5.0 * math.sqrt(16 * t)) for t in (1, 2, 3, 4)])
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 3, 10, 50])
+def test_the_bound_is_no_less_than_what_the_proof_sums(epochs: int) -> None:
+    """The last line before the proof puts the step size in; with log T alone it would be less."""
+    found = terms(epochs=epochs, losses=(1.5, 1.5))  # no loss gap: the variance term alone
+    etas = [0.5 / (5.0 * math.sqrt(16 * t)) for t in range(1, epochs + 1)]
+    squares, total = sum(eta**2 for eta in etas), sum(etas)
+    proof = 16 * 0.2 * 5.0 * squares / (total * 0.5)
+    assert found.bound is not None and found.bound >= proof * (1 - 1e-12)
+    assert found.bound == pytest.approx(4 * 0.2 * (1 + math.log(epochs)) / math.sqrt(epochs))
+    if epochs == 1:
+        assert found.bound == pytest.approx(proof)  # Σ 1/t = 1 there, and log 1 = 0
 
 
 @pytest.mark.parametrize(("mu", "holds"), [(0.0, False), (-0.3, False), (None, None)])
@@ -104,7 +117,7 @@ def test_the_curvature_is_the_largest_of_the_batches_and_the_picture_is_drawn(tm
         for count in (1, 4)
     )
     assert more.lipschitz >= one.lipschitz
-    assert more.variance_term == 0.0  # log 1
+    assert more.variance_term == pytest.approx(math.sqrt(more.batches) * more.sigma2_max)  # 1 + log 1
     pixels = image.imread(more.save_png(tmp_path / "terms.png"))
     assert pixels.shape[1] > 1000 and pixels[..., :3].std() > 0.05
 
@@ -115,5 +128,6 @@ def test_what_cannot_be_measured_is_said() -> None:
         convergence_terms(model, EVENTS, mu=math.nan)
     with pytest.raises(OptionError, match="curvature_batches=0"):
         convergence_terms(model, EVENTS, curvature_batches=0)
-    with pytest.raises(OptionError, match="epochs=0"):
-        convergence_terms(model, EVENTS, epochs=0)
+    for mu in (None, 0.2):
+        with pytest.raises(OptionError, match="epochs=0"):
+            convergence_terms(model, EVENTS, epochs=0, mu=mu)

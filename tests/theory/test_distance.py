@@ -44,7 +44,16 @@ def filter_of(model: MDGNN) -> Filter:
     return made
 
 
-def synchronised_by_hand(kind: str, sweeps: int, filtered: bool) -> list[dict[int, Tensor]]:
+def weighted_mean(transitions: list[Tensor], discount: float) -> Tensor:
+    total, weights = torch.zeros_like(transitions[0]), 0.0
+    for age, transition in enumerate(reversed(transitions)):
+        total, weights = total + discount**age * transition, weights + discount**age
+    return total / weights
+
+
+def synchronised_by_hand(
+    kind: str, sweeps: int, filtered: bool, discount: float = 1.0
+) -> list[dict[int, Tensor]]:
     """Each batch from a memory made anew, one event at a time; δ̂ is the mean of a list per node."""
     seen: dict[int, list[Tensor]] = {}
     found = []
@@ -58,7 +67,7 @@ def synchronised_by_hand(kind: str, sweeps: int, filtered: bool) -> list[dict[in
         if filtered:
             for node, measured in after.items():
                 if node in seen:
-                    predicted = start[node] + torch.stack(seen[node]).mean(0)
+                    predicted = start[node] + weighted_mean(seen[node], discount)
                     after[node] = 0.625 * measured + 0.375 * predicted
             for node, memory in after.items():
                 if bool((start[node] != 0).any()):  # a first update is no transition
@@ -143,7 +152,7 @@ def test_enough_sweeps_are_exact_and_the_fewest_near_enough_are_named() -> None:
 
 
 def test_the_configuration_is_chosen_on_the_earlier_slice_alone() -> None:
-    model, tries = make("jodie", STREAM), candidates(gammas=[0.2, 0.9])
+    model, tries = make("jodie", STREAM), candidates(gammas=[0.2, 0.9], discounts=[1.0])
     assert len(tries) == 14  # residuals end at the corrected memory only
     found = distance_to_exact(model, STREAM, [12, 24], sweeps=[], configurations=tries)
     for size in (12, 24):
@@ -156,6 +165,38 @@ def test_the_configuration_is_chosen_on_the_earlier_slice_alone() -> None:
         again = PRES(**best.settings)
         alone = distance_to_exact(model, STREAM, [size], sweeps=[], configurations=[again])
         assert alone.rows[1] == row and alone.tried[0].mean == best.mean
+
+
+def test_discounted_filters_are_chosen_apart_from_the_others() -> None:
+    model, tries = make("jodie", STREAM), candidates(["step", "rate"], [0.5, 0.9], ["corrected"])
+    assert [one.discount for one in tries] == [d for d in (1, 0.5, 0.8, 0.9, 0.95) for _ in range(4)]
+    found = distance_to_exact(model, STREAM, [12, 24], sweeps=[], configurations=tries)
+    assert [row.way for row in found.rows] == ["standard", "chosen filter", "discounted filter"] * 2
+    for size in (12, 24):
+        tried = [one for one in found.tried if one.batch_size == size]
+        assert len({one.filter for one in tried}) == 20
+        of_kind = {"chosen filter": tried[:4], "discounted filter": tried[4:]}
+        for kind, own in of_kind.items():
+            best = min(own, key=lambda one: one.mean)
+            assert [one for one in own if one.chosen] == [best]
+            row = next(row for row in found.rows if row.batch_size == size and row.way == kind)
+            assert row.filter == best.filter
+            assert ("discount" in row.filter) is (kind == "discounted filter")
+    only = distance_to_exact(model, STREAM, [12], sweeps=[], configurations=tries[4:])
+    assert [row.way for row in only.rows] == ["standard", "discounted filter"]
+
+
+@pytest.mark.parametrize("discount", [0.5, 0.9])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_discounted_filter_weighs_transitions_by_their_age(kind: str, discount: float) -> None:
+    settings = PRES(beta=0.0, delta="step", gain="fixed", gamma=0.625, discount=discount)
+    found = distance_to_exact(
+        make(kind, STREAM), STREAM, [SIZE], sweeps=[], configurations=[settings], limit=PART
+    )
+    row, memories = found.rows[1], synchronised_by_hand(kind, 1, True, discount)
+    mean, median, overall, nodes = statistics(exact_by_hand(kind)[4:], memories[4:])
+    assert row.filter == f"step, γ 0.625, corrected, discount {discount}" and row.nodes == nodes
+    assert (row.mean, row.median, row.overall) == pytest.approx((mean, median, overall), rel=1e-8)
 
 
 @pytest.mark.parametrize("apart", [False, True])

@@ -162,8 +162,8 @@ def convergence(
     ] = None,
     samples: Annotated[int, typer.Option(help="Events to measure μ on, before and after training.")] = 200,
     batch_size: Annotated[int, typer.Option(help="Events per batch.")] = 200,
-    epochs: Annotated[int, typer.Option(help="Epochs to train, T.")] = 3,
-    lr: Annotated[float, typer.Option(help="Learning rate of that training, with Adam.")] = 1e-3,
+    epochs: Annotated[int, typer.Option(help="Epochs of each training, T.")] = 3,
+    lr: Annotated[float, typer.Option(help="Learning rate of the training by Adam.")] = 1e-3,
     draws: Draws = 8,
     curvature_batches: Annotated[int, typer.Option(help="Batches to measure the curvature on.")] = 4,
     iterations: Annotated[int, typer.Option(help="Power iterations for the curvature.")] = 20,
@@ -176,7 +176,11 @@ def convergence(
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Theorem 2: the terms of its bound on a model in training, and the step size it asks for."""
+    """Theorem 2: the terms of its bound along plain SGD at its own step size, and along Adam.
+
+    The bound has 1 + log T where the paper prints log T: the proof needs an upper bound of the sum of 1/t
+    over T epochs, and log T is below that sum.
+    """
     check_picture(png)
     from pres.theory.convergence import convergence_terms
     from pres.theory.tables import convergence_table

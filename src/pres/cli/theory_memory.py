@@ -127,6 +127,13 @@ def distance(
             "default."
         ),
     ] = None,
+    discount: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="And what a transition counts for after each further one of its node; below 1 the best is "
+            "chosen apart; repeatable. 1, 0.5, 0.8, 0.9 and 0.95 by default."
+        ),
+    ] = None,
     carried: Annotated[
         bool, typer.Option("--carried", help="Let each way go on from its own memory, as training does.")
     ] = False,
@@ -141,10 +148,11 @@ def distance(
 ) -> None:
     """How far a batch leaves memory from the exact one: standard, with a filter, and with sweeps."""
     check_picture(png)
-    from pres.theory.distance import DELTAS, GAMMAS, OBSERVED, SWEEPS, candidates, distance_to_exact
+    from pres.theory.candidates import DELTAS, DISCOUNTS, GAMMAS, OBSERVED, candidates
+    from pres.theory.distance import SWEEPS, distance_to_exact
     from pres.theory.tables import distance_table
 
-    configurations = candidates(delta or DELTAS, gamma or GAMMAS, observed or OBSERVED)
+    configurations = candidates(delta or DELTAS, gamma or GAMMAS, observed or OBSERVED, discount or DISCOUNTS)
     subject = chosen_subject(
         source,
         run,

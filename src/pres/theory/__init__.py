@@ -1,8 +1,10 @@
 """What the paper proves, measured."""
 
+from pres.theory.candidates import candidates
 from pres.theory.coherence import Coherence, CoherenceRow, memory_coherence
 from pres.theory.convergence import Convergence, convergence_terms
-from pres.theory.distance import Distance, DistanceRow, Tried, candidates, distance_to_exact
+from pres.theory.descent import Descent
+from pres.theory.distance import Distance, DistanceRow, Tried, distance_to_exact
 from pres.theory.lipschitz import largest_curvature
 from pres.theory.state_space import StateSpace, StateSpaceRow, System, state_space_errors
 from pres.theory.variance import Exponents, GradientVariance, VarianceRow, gradient_variance
@@ -11,6 +13,7 @@ __all__ = [
     "Coherence",
     "CoherenceRow",
     "Convergence",
+    "Descent",
     "Distance",
     "DistanceRow",
     "Exponents",

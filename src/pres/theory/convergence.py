@@ -1,30 +1,32 @@
-"""Theorem 2: the terms of its bound, measured while a model is trained, and the step size it asks for.
+"""Theorem 2: the terms of its bound, measured along two trainings from the same weights.
 
-    min_t E‖∇L(θ_t)‖² ≤ (2·√K·L·(L(θ₀) − L(θ*)) / μ² + √K·σ²_max·log T) / √T,  with  η_t = μ / (L·√(K·t))
+`Bound` has the bound and its terms. One training is plain SGD at the step size that the theorem asks for
+(`Descent`): the bound is about this one. The other is by Adam, as in `fit`. The theorem does not cover it;
+its terms are set beside the others.
 
 - K: the batches of an epoch, T the epochs. The loss is that of a batch, a mean over its events, and
   ``L(θ)`` its mean over the batches of the replayed training part. The proof applies its inequalities to
-  single batches, so loss, curvature and variance are all on this scale.
-- L (the constant): the largest curvature of some batches' losses, by power iteration at the weights before
-  and after training: a local, lower estimate.
-- σ²_max: the largest variance of a batch's gradient over the draw of negatives (Theorem 1), at the same
-  weights.
+  single batches, so loss, curvature and variance are all on this scale. Along plain SGD L(θ) is the loss
+  of the events in sequence, as in the theorem; along Adam it is that of the batches as they are trained on.
+- L (the constant): the largest curvature of some batches' losses, by power iteration: a local, lower
+  estimate.
+- σ²_max: the largest variance of a batch's gradient over the draw of negatives (Theorem 1), at the weights
+  before and after training.
 - θ*: the weights of the smallest loss seen. A lower loss would make the bound larger.
-- μ: the lower bound of memory coherence: given, or the smallest of sampled events at the same weights, by
-  the parameters as the proof needs it (an estimate from above: others may have less). Where it is not above 0
-  the theorem's assumption fails; there is no step size and no bound, and nothing is clamped.
+- μ: the lower bound of memory coherence: given, or the smallest of sampled events, by the parameters as the
+  proof needs it (an estimate from above: others may have less). Where it is not above 0 the theorem's
+  assumption fails: there is no step size and no bound, nothing is clamped, and plain SGD is not run.
 
-The theorem is about plain gradient descent; `fit` uses Adam, whose lr is a length per weight. The two step
-sizes are of different methods, and are set beside each other, not equated.
+The step size of plain SGD is made of μ and L before training; those after training are reported beside them.
+Along Adam, μ is the smaller and L the larger of the two.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -32,7 +34,9 @@ from pres.errors import OptionError
 from pres.events import EventStream
 from pres.models import MDGNN
 from pres.sampling import NegativeSampler, TemporalBatches
+from pres.theory.bound import Bound, step_size
 from pres.theory.coherence import memory_coherence
+from pres.theory.descent import Descent, descend, in_sequence, restored
 from pres.theory.gradients import batch_loss, flat_gradient, replay, trainable, training_part, whole_batches
 from pres.theory.lipschitz import largest_curvature
 from pres.theory.measured import Measured, about
@@ -40,68 +44,38 @@ from pres.theory.variance import gradient_variance
 from pres.training import EpochResult, fit
 
 
+class Constants(NamedTuple):
+    """What the theorem takes as constants, measured at some weights."""
+
+    lipschitz: float
+    sigma2_max: float
+    mu: float | None
+
+
 @dataclass(frozen=True, kw_only=True)
-class Convergence(Measured):
-    """The terms of Theorem 2's bound, and what they make of it; the weights are those before training, θ₀."""
+class Convergence(Bound, Measured):
+    """The terms of Theorem 2's bound along plain SGD (``sgd``) and, all others, along Adam; from θ₀."""
 
     batch_size: int
-    batches: int  # K, of the training part
-    epochs: int  # T
     measured_events: int  # of the training part, from its beginning, that the terms are measured on
     lr: float  # used in training, with Adam
-    losses: tuple[float, ...]  # at fixed weights: before training, and after every epoch
-    gradients: tuple[float, ...]  # ‖∇L‖² there
-    lipschitz: float  # L, from below
-    sigma2_max: float
-    mu: float | None  # None: not known
     mu_samples: int = 0  # events, before and after training, that μ is the smallest of; 0: it was given
+    mu_before: float | None = None  # μ before training
+    sgd: Descent | None = None  # None: there is no step size for it
 
     @property
-    def loss_gap(self) -> float:
-        """How far the loss fell: that before training less the smallest seen."""
-        return self.losses[0] - min(self.losses)
-
-    @property
-    def smallest_gradient(self) -> float:
-        """The smallest ``‖∇L‖²`` seen: what the bound is a bound of."""
-        return min(self.gradients)
-
-    @property
-    def assumption_holds(self) -> bool | None:
-        """Whether memory coherence is bounded below by something positive; None if it is not known."""
-        return None if self.mu is None else self.mu > 0
-
-    @property
-    def step_sizes(self) -> tuple[float, ...] | None:
-        """The step size of each epoch ``t = 1 … T`` that the theorem asks for."""
-        if self.mu is None or self.mu <= 0 or self.lipschitz == 0:
+    def no_descent(self) -> str | None:
+        """Why plain SGD was not run; None if it was."""
+        if self.sgd is not None:
             return None
-        scale = self.mu / (self.lipschitz * math.sqrt(self.batches))
-        return tuple(scale / math.sqrt(t) for t in range(1, self.epochs + 1))
-
-    @property
-    def gap_term(self) -> float | None:
-        """What the bound has because of the distance to the optimum: the part that coherence divides."""
-        if self.mu is None or self.mu <= 0:
-            return None
-        whole = 2 * math.sqrt(self.batches) * self.lipschitz * self.loss_gap / self.mu**2
-        return whole / math.sqrt(self.epochs)
-
-    @property
-    def variance_term(self) -> float:
-        """What the bound has because negatives are drawn."""
-        return math.sqrt(self.batches / self.epochs) * self.sigma2_max * math.log(self.epochs)
-
-    @property
-    def bound(self) -> float | None:
-        """The bound; None where μ is not known or not positive."""
-        return None if self.gap_term is None else self.gap_term + self.variance_term
+        if self.mu_before is None:
+            return "μ is not known"
+        return "the assumption μ > 0 fails" if self.mu_before <= 0 else "L = 0: any step size will do"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as ``pres theory convergence --json`` prints it."""
-        names = ("loss_gap", "smallest_gradient", "gap_term", "variance_term", "bound")
-        derived = {name: getattr(self, name) for name in ("assumption_holds", "step_sizes", *names)}
-        return dataclasses.asdict(self) | derived
+        sgd = None if self.sgd is None else self.sgd.to_dict()
+        return super().to_dict() | {"sgd": sgd, "no_descent": self.no_descent}
 
     def save_png(self, path: str | Path) -> Path:
         """Draw the terms as one picture at ``path`` and return it."""
@@ -127,14 +101,16 @@ def convergence_terms(
     weights: str = "as given",
     progress: bool = False,
 ) -> Convergence:
-    """Train ``model`` and return the terms of Theorem 2's bound.
+    """Train ``model`` twice from its weights, and return the terms of Theorem 2's bound along each.
+
+    First by plain SGD at the theorem's step size, if there is one; then by Adam, whose weights it keeps.
 
     Args:
         model: A model made from ``events``, with the weights θ₀; it is trained.
         events: The whole stream.
         batch_size: Of training and of the measurements.
         epochs: T; all of them are trained.
-        lr: Of training, the same throughout.
+        lr: Of Adam, the same throughout.
         mu: The lower bound of memory coherence.
         samples: Where μ is not given, events to measure it on; with none, what needs it is None.
         draws: Of negatives, for σ²_max.
@@ -147,6 +123,8 @@ def convergence_terms(
     """
     if mu is not None and not math.isfinite(mu):
         raise OptionError(f"mu={mu}: memory coherence is bounded by a finite number.")
+    if epochs < 1:
+        raise OptionError(f"epochs={epochs}: train for at least one.")
     if curvature_batches < 1:
         raise OptionError(f"curvature_batches={curvature_batches}: measure on at least one.")
     if samples < 0:
@@ -160,13 +138,13 @@ def convergence_terms(
     def measure(_: EpochResult | None = None) -> None:
         found.append(_loss_and_gradient(model, batches, sampler, seed))
 
-    def constants() -> tuple[float, float, float | None]:
+    def constants() -> Constants:
         curvature = _lipschitz(model, batches, sampler, seed, curvature_batches, iterations)
         variance = gradient_variance(
             model, events, [batch_size], draws=draws, limit=limit, seed=seed, progress=progress
         )
         if not sampled:
-            return curvature, variance.rows[0].largest, mu
+            return Constants(curvature, variance.rows[0].largest, mu)
         coherence = memory_coherence(
             model,
             events,
@@ -177,10 +155,37 @@ def convergence_terms(
             seed=seed,
             progress=progress,
         )
-        return curvature, variance.rows[0].largest, coherence.minimum
+        return Constants(curvature, variance.rows[0].largest, coherence.minimum)
 
     measure()
     before = constants()
+    all_batches = len(TemporalBatches(events.split().train, batch_size))
+    sgd = None
+    if before.mu is not None and before.mu > 0 and before.lipschitz > 0:
+        etas = [step_size(before.mu, before.lipschitz, all_batches, t) for t in range(1, epochs + 1)]
+        along: list[tuple[float, float]] = [in_sequence(model, batches, sampler, seed)]
+        with restored(model):
+            descend(
+                model,
+                events,
+                sampler,
+                etas,
+                batch_size=batch_size,
+                seed=seed,
+                on_epoch=lambda: along.append(in_sequence(model, batches, sampler, seed)),
+            )
+            end = constants()
+        sgd = Descent(
+            batches=all_batches,
+            epochs=epochs,
+            losses=tuple(loss for loss, _ in along),
+            gradients=tuple(gradient for _, gradient in along),
+            lipschitz=before.lipschitz,
+            sigma2_max=max(before.sigma2_max, end.sigma2_max),
+            mu=before.mu,
+            lipschitz_after=end.lipschitz,
+            mu_after=end.mu if sampled else None,
+        )
     fit(
         model,
         events,
@@ -198,16 +203,18 @@ def convergence_terms(
     return Convergence(
         **about(model, events, weights),
         batch_size=batch_size,
-        batches=len(TemporalBatches(events.split().train, batch_size)),
+        batches=all_batches,
         epochs=epochs,
         measured_events=len(part) // batch_size * batch_size,
         lr=lr,
         losses=losses,
         gradients=gradients,
-        lipschitz=max(before[0], after[0]),
-        sigma2_max=max(before[1], after[1]),
-        mu=min((each for each in (before[2], after[2]) if each is not None), default=None),
+        lipschitz=max(before.lipschitz, after.lipschitz),
+        sigma2_max=max(before.sigma2_max, after.sigma2_max),
+        mu=min((each for each in (before.mu, after.mu) if each is not None), default=None),
         mu_samples=sampled,
+        mu_before=before.mu,
+        sgd=sgd,
     )
 
 

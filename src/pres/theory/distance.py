@@ -13,7 +13,7 @@ along by itself, as training does, which asks how losses add up.
 A filter's trackers know nothing at first. They learn along an earlier slice of the stream, on which the best
 of several configurations is chosen by its mean distance; it is reported on the later slice, where its
 trackers go on observing, each transition after it was corrected. They follow events alone: no negatives are
-drawn.
+drawn. Filters that discount earlier transitions are chosen from apart from those that do not.
 """
 
 from __future__ import annotations
@@ -36,31 +36,17 @@ from pres.events import EventStream
 from pres.models import MDGNN
 from pres.sampling import TemporalBatches
 from pres.smoothing import PRES, Filter
+from pres.theory.candidates import candidates, described
 from pres.theory.gradients import training_part, whole_batches
 from pres.theory.measured import Measured, about
 from pres.theory.ways import Truth, Way, carried, exactly, resynchronised
 from pres.training.smoothing import new_filter
 
-Kind = Literal["standard", "sweeps", "own filter", "chosen filter"]
+Kind = Literal["standard", "sweeps", "own filter", "chosen filter", "discounted filter"]
 Statistic = Literal["mean", "median", "overall"]
 BATCH_SIZES = (200, 400, 800, 1600, 3200, 6400)
 SWEEPS = (2, 3, 4, 8, 16)
-DELTAS, OBSERVED = ("rate", "step", "innovation", "residual"), ("corrected", "measured")
-GAMMAS = (0.3, 0.5, 0.7, 0.9)
 MOVED = 1e-6  # of the median movement: a node that moved less did not move
-
-
-def candidates(
-    deltas: Sequence[str] = DELTAS, gammas: Sequence[float] = GAMMAS, observed: Sequence[str] = OBSERVED
-) -> tuple[PRES, ...]:
-    """Return every filter of a fixed gain that these make and that makes sense."""
-    return tuple(
-        PRES(beta=0.0, delta=delta, gain="fixed", gamma=gamma, observed=end)
-        for delta in deltas
-        for end in observed
-        for gamma in gammas
-        if not (delta == "residual" and end == "measured")  # their difference is what it would observe
-    )
 
 
 @dataclass(frozen=True)
@@ -153,7 +139,8 @@ def distance_to_exact(
         batch_sizes: Sizes to try; by default 200 to 6,400 as far as two batches fit. A smaller batch at the
             end is left out.
         sweeps: Numbers of sweeps to try beside 1, which is the standard.
-        configurations: Filters to choose from on the earlier slice; by default `candidates`, none if empty.
+        configurations: Filters to choose from on the earlier slice, those with a discount apart; by default
+            `candidates`, none if empty.
         earlier: Share of the batches in the earlier slice; at least one is in each.
         carried: Whether each way goes on from its own memory, or begins each batch with the exact one.
         limit: Use only so many events from the beginning of the training part.
@@ -186,14 +173,12 @@ def distance_to_exact(
             found = _Found(model, batches, [way for _, way in ways], carried, partial(bars.advance, task))
             begin = min(max(round(earlier * len(batches)), 1), len(batches) - 1)
             found.check_finite()
-            choice = [i for i, (kind, _) in enumerate(ways) if kind == "chosen filter"]
-            means = {i: float(found.distances(i, stop=begin)[0].mean()) for i in choice}
-            best = min(means, key=lambda i: means[i]) if means else None
+            means, best = found.choice([kind for kind, _ in ways], begin)
             for i, (kind, way) in enumerate(ways):
                 if i in means and way.filter is not None:
                     settings = way.filter.config
-                    tried.append(Tried(size, described(settings), settings.model_dump(), means[i], i == best))
-                if i not in means or i == best:
+                    tried.append(Tried(size, described(settings), settings.model_dump(), means[i], i in best))
+                if i not in means or i in best:
                     rows.append(found.row(i, kind, way, begin))
     return Distance(
         **about(model, events, weights),
@@ -203,12 +188,6 @@ def distance_to_exact(
         rows=tuple(rows),
         tried=tuple(tried),
     )
-
-
-def described(settings: PRES) -> str:
-    """Return what tells a filter from others, in a few words."""
-    gain = f"γ {settings.gamma:g}" if settings.gain == "fixed" else f"γ {settings.gain}"
-    return f"{settings.delta}, {gain}, {settings.observed}"
 
 
 def _ways(
@@ -221,7 +200,10 @@ def _ways(
         own.reset()
         ways.append(("own filter", Way(filter=own)))
     made = [new_filter(model, settings, events) for settings in configurations]
-    ways += [("chosen filter", Way(filter=each)) for each in made]
+    for each in made:
+        if each is not None:
+            discounted = each.config.discount < 1
+            ways.append(("discounted filter" if discounted else "chosen filter", Way(filter=each)))
     return ways + [("sweeps", Way(count)) for count in sweeps]
 
 
@@ -272,6 +254,16 @@ class _Found:
         )
         counted = moved > MOVED * moved.median()
         return (off / moved)[counted], moved[counted], repeated[counted]
+
+    def choice(self, kinds: Sequence[Kind], begin: int) -> tuple[dict[int, float], set[int]]:
+        """Return the mean distance of each filter to choose from before ``begin``, and the best of a kind."""
+        means: dict[int, float] = {}
+        best: set[int] = set()
+        for kind in ("chosen filter", "discounted filter"):
+            own = [i for i, of in enumerate(kinds) if of == kind]
+            means |= {i: float(self.distances(i, stop=begin)[0].mean()) for i in own}
+            best |= set(sorted(own, key=lambda i: means[i])[:1])
+        return means, best
 
     def row(self, i: int, kind: Kind, way: Way, begin: int) -> DistanceRow:
         """Return what there is to say of a way on the batches from ``begin`` on."""

@@ -63,6 +63,18 @@ def batch_loss(model: MDGNN, batch: EventStream, negatives: Tensor) -> Tensor:
     return softplus(-positive).mean() + softplus(negative).mean()
 
 
+def sequential_loss(model: MDGNN, batch: EventStream, negatives: Tensor) -> Tensor:
+    """Return the same of events in sequence: each is predicted from the exact memory just before it.
+
+    The memory of ``model``, which has no correction, must be the exact one before the batch. Gradients reach
+    the last update of a memory, as in batches of one event.
+    """
+    inside = model.in_order.memory(model, batch)
+    view = model.look(batch, negatives, inside=inside)
+    positive, negative = model.score(view, model.states_of(view, inside))
+    return softplus(-positive).mean() + softplus(negative).mean()
+
+
 def trainable(model: MDGNN) -> list[Tensor]:
     """Return the parameters that training moves."""
     return [parameter for parameter in model.parameters() if parameter.requires_grad]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from rich.console import Group
 from rich.table import Table
 
+from pres.theory.bound import Bound
 from pres.theory.coherence import Coherence
 from pres.theory.convergence import Convergence
+from pres.theory.descent import Descent
 from pres.theory.distance import Distance
 from pres.theory.state_space import StateSpace
 from pres.theory.variance import GradientVariance
@@ -64,30 +66,68 @@ def variance_tables(found: GradientVariance) -> Group:
     return Group(f"Variance of the gradient: {found.title}", about, *tables)
 
 
-def convergence_table(found: Convergence) -> Table:
-    """Return the terms of the bound, one row each."""
-    title = f"Terms of Theorem 2: {found.title}"
-    table = Table(title=title, title_justify="left", show_header=False, box=None)
-    table.add_column(style="dim")
-    table.add_column()
-    steps = found.step_sizes
-    none = "μ is not known" if found.mu is None else "none: the assumption μ > 0 fails"
-    for name, value in (
+def convergence_table(found: Convergence) -> Group:
+    """Return the terms of the bound: what both trainings share, then those along each, one row each."""
+    shared = _named(
         ("batches, K", f"{found.batches:,} of {found.batch_size:,} events"),
         ("epochs, T", f"{found.epochs:,}"),
         ("measured on", f"the first {found.measured_events:,} training events"),
-        ("loss", f"{found.losses[0]:.4f} before training, {min(found.losses):.4f} the smallest seen"),
+    )
+    parts: list[Table | str] = [f"Terms of Theorem 2: {found.title}", shared, ""]
+    if found.sgd is None:
+        parts += [f"Plain SGD: not run, there is no step size: {found.no_descent}", ""]
+    else:
+        parts += ["Plain SGD at the theorem's step size; L(θ) of the events in sequence", _descent(found.sgd)]
+    none = "μ is not known" if found.mu is None else "none: the assumption μ > 0 fails"
+    adam = _named(
+        ("lr", f"{found.lr:g}"),
+        *_along(found),
         ("L", f"at least {found.lipschitz:.4g} (power iteration, a local estimate)"),
-        ("σ²_max", f"{found.sigma2_max:.4g}"),
         ("μ", _mu(found)),
+        ("σ²_max", f"{found.sigma2_max:.4g}"),
         ("loss gap term", none if found.gap_term is None else f"{found.gap_term:.4g}"),
         ("variance term", f"{found.variance_term:.4g}"),
         ("bound", none if found.bound is None else f"{found.bound:.4g}"),
-        ("‖∇L‖²", f"{found.smallest_gradient:.4g} the smallest seen"),
-        ("η asked for", none if steps is None else f"{steps[0]:.3g} in epoch 1, {steps[-1]:.3g} in the last"),
-        ("lr used", f"{found.lr:g} (Adam)"),
-    ):
-        table.add_row(name, value)
+    )
+    parts += ["", "Adam, which the theorem does not cover; L(θ) of the batches", adam, ""]
+    note = "The variance term has 1 + log T, which is at least Σ 1/t; the paper has log T."
+    return Group(*parts, note)
+
+
+def _descent(found: Descent) -> Table:
+    """Return the terms along plain SGD, one row each."""
+    steps, mu_after = found.step_sizes or (), found.mu_after
+    against = "holds" if found.holds else "does not hold"
+    empty = "; it is above ‖∇L‖² before training, so it says nothing" if found.vacuous else ""
+    after = "" if mu_after is None else f", {mu_after:.4g} after training"
+    return _named(
+        ("η", f"{steps[0]:.3g} in epoch 1, {steps[-1]:.3g} in the last"),
+        *_along(found),
+        ("L", f"{found.lipschitz:.4g} before training, {found.lipschitz_after:.4g} after it"),
+        ("μ", f"{found.mu:.4g}{after}"),
+        ("σ²_max", f"{found.sigma2_max:.4g}"),
+        ("loss gap term", f"{found.gap_term:.4g}"),
+        ("variance term", f"{found.variance_term:.4g}"),
+        ("bound", f"{found.bound:.4g} {against}{empty}"),
+    )
+
+
+def _along(found: Bound) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return the rows of loss and gradient."""
+    losses, gradients = found.losses, found.gradients
+    return (
+        ("loss", f"{losses[0]:.4f} before training, {min(losses):.4f} the smallest seen"),
+        ("‖∇L‖²", f"{gradients[0]:.4g} before training, {found.smallest_gradient:.4g} the smallest seen"),
+    )
+
+
+def _named(*rows: tuple[str, str]) -> Table:
+    """Return a table of names and values."""
+    table = Table(show_header=False, box=None)
+    table.add_column(style="dim", min_width=13)
+    table.add_column()
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
@@ -128,10 +168,13 @@ def distance_table(found: Distance) -> Group:
         table.add_column(name, justify="left" if name == "way" else "right")
     for row in found.rows:
         way = f"{row.sweeps} sweeps" if row.way == "sweeps" else row.way
+        if row.filter is not None:  # a discount is part of its name
+            kind = "" if row.way == "discounted filter" else f"{row.way.removesuffix(' filter')}: "
+            way = f"{kind}{row.filter}"
         figures = (row.mean, row.median, row.overall, row.repeated)
         table.add_row(
             f"{row.batch_size:,}",
-            way if row.filter is None else f"{way.removesuffix(' filter')}: {row.filter}",
+            way,
             *("–" if figure is None else f"{figure:.4f}" for figure in figures),
         )
     how = "each way carried along by itself" if found.carried else "each batch begun with the exact memory"

@@ -13,7 +13,7 @@ from pres.theory.figures.frame import FIRST, GREY, SECOND, THIRD, save_panels
 if TYPE_CHECKING:
     from pres.theory.distance import Distance
 
-_COLOURS = {"standard": GREY, "chosen filter": FIRST, "own filter": SECOND}
+_COLOURS = {"standard": GREY, "chosen filter": FIRST, "discounted filter": THIRD, "own filter": SECOND}
 
 
 def save_figure(found: Distance, path: Path) -> Path:
