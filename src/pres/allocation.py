@@ -27,7 +27,7 @@ def keep_large_blocks() -> None:
 
 
 def give_back_free_blocks() -> None:
-    """Let the C library give back to the system all that it keeps free. Other libraries than glibc keep it."""
+    """Let glibc give back to the system all that it keeps free; other C libraries do nothing here."""
     try:
         trim = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):  # the last is Windows'
