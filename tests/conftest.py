@@ -24,11 +24,18 @@ for name in (
     os.environ.pop(name, None)
 os.environ |= {"COLUMNS": "80", "LINES": "25", "TERM": "dumb", "PYTHONUTF8": "1"}
 
+# One thread for numbers, before torch is imported: two processes with other numbers of them round otherwise.
+os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
 
 @pytest.fixture(autouse=True, scope="session")
-def no_data_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Hide the user's datasets; tests on real ones look for them before, when they are collected."""
+def nothing_kept_from_before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Hide the user's datasets, and what torch compiled before, perhaps for another processor.
+
+    Tests on real datasets look for them earlier, when they are collected.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PRES_DATA", raising=False)
-        patch.setenv("PRES_CACHE", str(tmp_path_factory.mktemp("cache")))
+        for name in ("PRES_CACHE", "TORCHINDUCTOR_CACHE_DIR"):
+            patch.setenv(name, str(tmp_path_factory.mktemp(name)))
         yield

@@ -14,5 +14,5 @@ from tests.experiments.small import LITTLE, TINY, reproduced
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell runs in the background ignores it
-    executor._work = partial(hold, int(sys.argv[2]))  # type: ignore[assignment]
+    executor._work = partial(hold, int(sys.argv[2]))
     reproduced([LITTLE], Path(sys.argv[1]), LocalProcesses(2), size=TINY, seeds=2)
