@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import pres
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -50,7 +51,7 @@ def test_what_the_tutorial_says_of_the_embedded_stream_is_so() -> None:
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
 def test_an_example_runs_as_it_is(example: Path) -> None:
     done = subprocess.run(
-        [sys.executable, str(example)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, str(example)], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

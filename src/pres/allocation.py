@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
+from contextlib import suppress
 
 import torch
 from torch import Tensor
@@ -24,6 +26,15 @@ def keep_large_blocks() -> None:
     torch.empty(KEPT, dtype=torch.uint8)
 
 
+def give_back_free_blocks() -> None:
+    """Let glibc give back to the system all that it keeps free; other C libraries do nothing here."""
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # the last is Windows'
+        return
+    trim(0)
+
+
 def zeros_when_used(*shape: int) -> Tensor:
     """Return zeros of float32 that take no room before something is written there, page by page.
 
@@ -39,5 +50,6 @@ def zeros_when_used(*shape: int) -> Tensor:
             f"there is no room for a state of {size / 2**30:,.1f} GiB: {one_line(error)}."
         ) from None
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
-        block.madvise(mmap.MADV_NOHUGEPAGE)  # large pages would be filled for a single node
+        with suppress(OSError):  # of a kernel that has no large pages
+            block.madvise(mmap.MADV_NOHUGEPAGE)  # or they would be filled for a single node
     return torch.frombuffer(block, dtype=torch.float32).view(shape)

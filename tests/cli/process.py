@@ -7,13 +7,27 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from pres.cli import app
+from tests.waiting import PATIENCE
 
 PRES = Path(sys.executable).parent / "pres"
+INTERRUPTED = Path(__file__).parent / "interrupted.py"
 
 
 def run(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [str(PRES), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, check=False)
+    return _finished([PRES, *arguments], cwd)
+
+
+def interrupted(
+    *arguments: str | Path, batch: int, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """What a command does on Ctrl-C while its model takes in a batch, counted from 1."""
+    return _finished([sys.executable, INTERRUPTED, str(batch), *arguments], cwd)
+
+
+def _finished(command: list[str | Path], cwd: Path | None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*map(str, command)], capture_output=True, text=True, cwd=cwd, timeout=PATIENCE, check=False
+    )
 
 
 def theory(*arguments: str | Path) -> str:

@@ -1,12 +1,9 @@
 import json
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.process import PRES, run
+from tests.cli.process import interrupted, run
 
 SMALL = ["--batch-size", "50", "--factor", "4", "--epochs", "1"]
 
@@ -87,13 +84,8 @@ def test_the_preset_is_a_flag(tmp_path: Path) -> None:
 def test_an_interrupt_is_one_clear_line_and_leaves_nothing(
     tmp_path: Path, arguments: list[str], begins: str, says: str
 ) -> None:
-    command = [str(PRES), arguments[0], "synthetic", *arguments[1:]]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
-        assert process.stderr is not None
-        assert process.stderr.readline().decode().startswith(begins)
-        time.sleep(0.5)  # it is at work, no longer speaking
-        process.send_signal(signal.SIGINT)
-        printed, said = process.communicate(timeout=60)
-    assert process.returncode == 130 and printed == b""
-    assert len(said.decode().splitlines()) == 1 and said.decode().startswith(says)
+    stopped = interrupted(arguments[0], "synthetic", *arguments[1:], batch=3, cwd=tmp_path)
+    assert stopped.returncode == 130 and stopped.stdout == ""
+    at_work, said = stopped.stderr.splitlines()
+    assert at_work.startswith(begins) and said.startswith(says)
     assert list(tmp_path.iterdir()) == []

@@ -1,7 +1,4 @@
 import json
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +6,7 @@ from typer.testing import CliRunner
 
 import pres
 from pres.cli import app
-from tests.cli.process import PRES, run
+from tests.cli.process import interrupted, run
 
 SMALL = ["-o", "memory_dim=16", "-o", "time_dim=8", "--batch-size", "100"]
 
@@ -71,16 +68,13 @@ def test_who_interrupts_before_training_is_told_that_nothing_is_kept(
 
 
 def test_an_interrupted_command_says_how_to_go_on_and_does(synthetic: Path, tmp_path: Path) -> None:
-    whole = run("train", "--config", synthetic, "--epochs", "40", "--patience", "40", "--json")
-    out = tmp_path / "a"
-    command = [PRES, "train", "--config", synthetic, "--epochs", "40", "--patience", "40", "--out", out]
-    with subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 60
-        while not (out / "metrics.parquet").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)[1]
-    assert process.returncode == 130, said
+    epochs, out = ["--epochs", "4", "--patience", "4"], tmp_path / "a"
+    whole = run("train", "--config", synthetic, *epochs, "--json")
+    # Each epoch has 11 batches of training and 3 of validation: this is in the second.
+    stopped = interrupted("train", "--config", synthetic, *epochs, "--out", out, batch=20)
+    assert stopped.returncode == 130, stopped.stderr
+    said = stopped.stderr
+    assert "stopped at epoch 2" in said and "epoch   1" in said and "epoch   2" not in said
     assert f"Go on with: pres train --resume {out}" in said and "Traceback" not in said
     done = run("train", "--resume", out, "--json")
     assert done.returncode == 0, done.stderr

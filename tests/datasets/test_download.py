@@ -1,5 +1,6 @@
 import hashlib
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from pres.datasets import registry as registry_module
 from pres.datasets.download import download
 from pres.errors import ChecksumError, DownloadError, StorageError
 from tests.datasets.toy import COUNTS, SRC, Publish, write_jodie
+from tests.waiting import PATIENCE
 
 CONTENT = bytes(k * 31 % 251 for k in range(1_000_000))
 
@@ -72,7 +74,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     offered = Site()
 
     class Handler(BaseHTTPRequestHandler):
-        timeout = 10
+        timeout = PATIENCE
 
         def do_GET(self) -> None:
             offered.answer(self)
@@ -80,14 +82,21 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
+    class Server(ThreadingHTTPServer):
+        daemon_threads = False  # an answer that is still being given would be in the way of other tests
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            assert isinstance(sys.exception(), ConnectionError)  # who asked has gone
+
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    monkeypatch.setattr("pres.datasets.download._SECONDS_WITHOUT_AN_ANSWER", PATIENCE)
+    server = Server(("127.0.0.1", 0), Handler)
     offered.url = f"http://127.0.0.1:{server.server_address[1]}/data.csv"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield offered
     server.shutdown()
-    thread.join(timeout=10)
+    thread.join()
     server.server_close()
 
 
@@ -243,18 +252,17 @@ def test_failures_at_once_do_not_pull_the_folder_from_under_each_other(site: Sit
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(PATIENCE)
     assert [type(error) for error in met] == [DownloadError] * 20
     assert not list(tmp_path.glob("new/*"))
 
 
 def test_nobody_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
-    with pytest.raises(DownloadError, match="Connection refused"):
-        download(f"http://127.0.0.1:{port}/data.csv", tmp_path / "data.csv")
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))  # nobody else can have the port, but nobody listens there
+        with pytest.raises(DownloadError, match="Connection refused"):
+            download(f"http://127.0.0.1:{deaf.getsockname()[1]}/data.csv", tmp_path / "data.csv")
 
 
 def test_no_folder_can_be_made(site: Site, tmp_path: Path) -> None:
@@ -289,7 +297,7 @@ def test_two_downloads_at_once_ask_once(site: Site, tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(PATIENCE)
     assert target.read_bytes() == CONTENT
     assert site.asked == [None]
 

@@ -4,11 +4,9 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-import torch
 
-from pres.experiments import EXPERIMENTS, Job, Request
+from pres.experiments import EXPERIMENTS, Job, Request, peak
 from pres.experiments.folder import JobFolder
-from pres.experiments.peak import peak_memory
 from pres.experiments.work import config_of, perform
 from pres.training.folder import RunFolder
 from tests.experiments.small import LITTLE, TINY
@@ -78,7 +76,10 @@ def test_a_training_job_says_every_setting() -> None:
 
 
 @pytest.mark.parametrize("name", ["fig-memory", "theory"])
-def test_the_other_kinds_of_jobs_give_results(name: str, tmp_path: Path) -> None:
+def test_the_other_kinds_of_jobs_give_results(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peak, "_STILL", 0)  # a peak as exact as that is not wanted here
     experiment = EXPERIMENTS[name]
     one_model = dataclasses.replace(
         experiment, vary=lambda size: dict(experiment.vary(size)) | {"model": ["jodie"]}
@@ -86,12 +87,3 @@ def test_the_other_kinds_of_jobs_give_results(name: str, tmp_path: Path) -> None
     for point in one_model.points(REQUEST)[:5]:
         assert perform(point.job, tmp_path) is None
         assert JobFolder(tmp_path, point.job).result()["seconds"] > 0
-
-
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel tells no peak")
-def test_the_peak_is_what_was_held_at_most() -> None:
-    with peak_memory() as peak:
-        held = torch.ones(16 * 2**20)  # 64 MiB
-        del held
-    found = peak()
-    assert found is not None and 60 * 2**20 < found < 120 * 2**20

@@ -1,6 +1,7 @@
 import threading
-import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from pres.events import EventStream
 from pres.sampling import PendingProfile, TemporalBatches, prefetch
 from tests.oracles.sampling import Event, fixed_edges, whole_tie_edges, window_edges
 from tests.streams import as_stream, small_streams
+from tests.waiting import until
 
 
 @given(events=small_streams(), size=st.integers(1, 45), ties=st.sampled_from(["cut", "whole"]))
@@ -128,20 +130,30 @@ def test_prefetch_yields_the_same_items_in_order(items: list[int], depth: int) -
     assert list(prefetch(items, depth)) == items
 
 
-def test_prefetch_makes_the_next_item_while_this_one_is_used() -> None:
-    made: list[int] = []
+@pytest.mark.parametrize("depth", [1, 3])
+def test_prefetch_makes_the_next_items_while_this_one_is_used(
+    depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, made = 0, []
+
+    class Counting(ThreadPoolExecutor):
+        def submit(self, *given: Any, **further: Any) -> Future[Any]:
+            nonlocal asked
+            asked += 1
+            return super().submit(*given, **further)
 
     def items() -> Iterator[int]:
-        for i in range(4):
+        for i in range(9):
             made.append(i)
             yield i
 
-    stream = prefetch(items(), depth=1)
-    assert next(stream) == 0
-    deadline = time.monotonic() + 10
-    while made != [0, 1] and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert made == [0, 1]  # one ahead, and no more
+    monkeypatch.setattr("pres.sampling.batches.ThreadPoolExecutor", Counting)
+    stream = prefetch(items(), depth)
+    for used in range(5):
+        assert next(stream) == used
+        wanted = used + 1 + depth
+        assert asked == wanted  # so many ahead, and no more
+        until(lambda wanted=wanted: made == list(range(wanted)))  # type: ignore[misc]
 
 
 def test_prefetch_raises_where_the_failing_item_would_come() -> None:

@@ -8,7 +8,7 @@ import pres
 from pres.errors import NoNegativeError
 from pres.models.build import build_model
 from pres.training import FitConfig
-from pres.training.ahead import Ahead
+from pres.training.ahead import Ahead, _cores
 from pres.training.trainer import Trainer
 
 
@@ -39,16 +39,23 @@ def test_an_error_is_raised_where_the_thing_is_taken() -> None:
         ahead.take(1)
 
 
-def test_it_pays_where_a_core_is_left() -> None:
-    usual, cores = torch.get_num_threads(), len(os.sched_getaffinity(0))
-    ahead: Ahead[int, int] = Ahead(abs)
-    try:
-        torch.set_num_threads(cores)
-        assert not ahead.pays
-        torch.set_num_threads(max(1, cores - 1))
-        assert ahead.pays == (cores > 1)
-    finally:
-        torch.set_num_threads(usual)
+@pytest.mark.parametrize(
+    ("cores", "threads", "pays"), [(1, 1, False), (2, 1, True), (4, 4, False), (4, 3, True)]
+)
+def test_it_pays_where_a_core_is_left(
+    cores: int, threads: int, pays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pres.training.ahead._cores", lambda: cores)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    assert Ahead(abs).pays == pays
+
+
+def test_the_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {2, 5, 7}, raising=False)
+    assert _cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")  # other systems than Linux do not tell
+    assert _cores() == 8
 
 
 @pytest.mark.parametrize("kind", ["tgn", "jodie", "apan"])

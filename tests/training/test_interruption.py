@@ -33,7 +33,7 @@ def signalling(monkeypatch: pytest.MonkeyPatch, batch: int, times: int) -> None:
         absorbed += 1
         if absorbed == batch:
             for _ in range(times):
-                os.kill(os.getpid(), signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
         absorb(self, *arguments, **further)
 
     monkeypatch.setattr(MDGNN, "absorb", absorb_and_signal)

@@ -1,6 +1,8 @@
 """Arithmetic in bfloat16 and compiled parts give the same numbers within a stated tolerance."""
 
 import shutil
+import sysconfig
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,7 +71,10 @@ def test_two_layers_of_attention_train_in_bfloat16() -> None:
         assert losses[0] == pytest.approx(losses[1], abs=0.02)
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
+@pytest.mark.skipif(
+    shutil.which("g++") is None or not Path(sysconfig.get_path("include"), "Python.h").exists(),
+    reason="torch.compile needs a C++ compiler and the headers of Python",
+)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore")  # the compiler's own, about this machine
 def test_compiled_parts_agree_within_a_hundred_thousandth(kind: str) -> None:

@@ -14,7 +14,9 @@ from pres.models.build import build_model
 from pres.training import FitConfig, Trainer, TrainingState
 from pres.training.step import link_loss
 from tests.models.conftest import KINDS
+from tests.waiting import PATIENCE
 
+REPOSITORY = Path(__file__).parent.parent.parent
 EVENTS = pres.load("synthetic", num_events=1_500)
 SIZES = {"memory_dim": 16, "time_dim": 8}
 
@@ -56,7 +58,12 @@ def test_a_state_saved_mid_epoch_goes_on_bit_for_bit_in_a_new_process(kind: str,
 
     files = [str(tmp_path / name) for name in ("middle.safetensors", "end.safetensors")]
     done = subprocess.run(
-        [sys.executable, "-c", GO_ON, kind, *files], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", GO_ON, kind, *files],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+        timeout=PATIENCE,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     found = TrainingState.load(files[1])

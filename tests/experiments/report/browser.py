@@ -5,16 +5,28 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from tests.waiting import PATIENCE, until
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --disable-quic --disable-dev-shm-usage --remote-debugging-pipe"
 )
+
+# Chromium reads at 3 and writes at 4. Of a process with threads, as this one is, no copy may run Python.
+LAUNCH = """
+import os, sys
+read, write = (os.dup(int(place)) for place in sys.argv[1:3])
+os.dup2(read, 3)
+os.dup2(write, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 class Browser:
@@ -25,14 +37,9 @@ class Browser:
         theirs_in, self.out = os.pipe()
         self.into, theirs_out = os.pipe()
         command = [CHROMIUM, *FLAGS.split(), f"--user-data-dir={profile}", "about:blank"]
-
-        def places() -> None:  # Chromium reads at 3 and writes at 4
-            read, write = os.dup(theirs_in), os.dup(theirs_out)
-            os.dup2(read, 3)
-            os.dup2(write, 4)
-
+        launch = [sys.executable, "-c", LAUNCH, str(theirs_in), str(theirs_out), *command]
         quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self.process = subprocess.Popen(command, preexec_fn=places, close_fds=False, **quiet)
+        self.process = subprocess.Popen(launch, pass_fds=(theirs_in, theirs_out), **quiet)
         os.close(theirs_in)
         os.close(theirs_out)
         self.events: list[dict[str, Any]] = []
@@ -49,7 +56,7 @@ class Browser:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.process.terminate()
-        self.process.wait(timeout=30)
+        self.process.wait(PATIENCE)
         os.close(self.out)
         os.close(self.into)
 
@@ -68,8 +75,8 @@ class Browser:
                 return answer
             self.events.append(heard)
 
-    def _hear(self, seconds: float = 120) -> dict[str, Any]:
-        end = time.monotonic() + seconds
+    def _hear(self) -> dict[str, Any]:
+        end = time.monotonic() + PATIENCE
         while b"\0" not in self.buffer:
             ready, _, _ = select.select([self.into], [], [], max(0.0, end - time.monotonic()))
             assert ready, "the browser is silent"
@@ -86,8 +93,7 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.call("Page.navigate", url=path.resolve().as_uri())
-        while self.evaluate("document.readyState") != "complete":
-            time.sleep(0.05)
+        until(lambda: bool(self.evaluate("document.readyState") == "complete"))
 
     def evaluate(self, expression: str) -> Any:
         """Return what an expression comes to in the page."""
