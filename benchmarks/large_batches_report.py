@@ -87,13 +87,13 @@ def summary(table: pl.DataFrame) -> list[str]:
 
 
 def compared(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the runs of the pairs of stream and model that every compared way has at every compared size."""
+    """Return the runs of the streams, models and seeds that every compared way has at every compared size."""
     some = table.filter(pl.col("way").is_in(COMPARED) & pl.col("b").is_in(SIZES))
-    whole = len(COMPARED) * len(SIZES)
-    pairs = some.group_by("dataset", "model").agg(pl.struct("b", "way").n_unique().alias("rows"))
-    shared = pairs.filter(pl.col("rows") == whole).select("dataset", "model")
+    whole, keys = len(COMPARED) * len(SIZES), ["dataset", "model", "seed"]
+    found = some.group_by(keys).agg(pl.struct("b", "way").n_unique().alias("rows"))
+    shared = found.filter(pl.col("rows") == whole).select(keys)
     base = table.filter((pl.col("b") == STANDARD) & (pl.col("way") == "standard"))
-    return pl.concat([base, some]).join(shared, on=["dataset", "model"])
+    return pl.concat([base, some]).join(shared, on=keys)
 
 
 def kept(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:

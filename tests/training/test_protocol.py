@@ -10,7 +10,7 @@ from pres.errors import OptionError
 from pres.models import MDGNN
 from pres.nn import GRUUpdater, MailboxAttention, RNNUpdater
 from pres.sampling import NegativeSampler, TemporalBatches
-from pres.training import FitConfig
+from pres.training import FitConfig, compare
 from pres.training.evaluation import evaluate, replay
 from pres.training.metrics import LinkMetrics
 from pres.training.state import EpochResult
@@ -93,37 +93,69 @@ def test_the_test_follows_a_replay_by_the_chosen_weights() -> None:
     model.reset()
     model.eval()
     with torch.no_grad():
-        for part in (split.train, split.val):  # batches do not run across its edge in training either
+        for part in (split.train, split.val):  # no batch runs across the edge
             for batch in TemporalBatches(part, 150):
                 model.absorb(batch)
     by_hand = evaluate(model, split.test, sampler, batch_size=150)
-    assert run.pool == "nodes"
+    assert run.pool == "nodes" and run.test == by_hand
     assert as_training_left_it != run.test  # it has the memory of weights that still moved
-    run.restore(model)
-    replay(model, EVENTS[: split.test.offset], 150)
-    whole = evaluate(model, split.test, sampler, batch_size=150)
-    assert run.test == whole
-    assert by_hand.ap == pytest.approx(whole.ap, abs=0.05)
+    seen = compare(model, EVENTS, strategies=["random"], batch_size=150, pool="nodes", anew=True)
+    assert seen.rows[0].metrics == run.test and seen.memory == "replayed"
 
 
-def test_live_trackers_follow_a_replay_from_its_first_event_and_frozen_ones_stay() -> None:
+def smoothed() -> tuple[MDGNN, pres.Run, pres.smoothing.Filter]:
     model = small()
-    run = pres.fit(
-        model, EVENTS, protocol="tgl", batch_size=150, epochs=1, smoothing=pres.PRES.published("equations")
-    )
+    smoothing = pres.PRES.published("equations")
+    run = pres.fit(model, EVENTS, protocol="tgl", batch_size=150, epochs=1, smoothing=smoothing)
     run.restore(model)
-    correction = model.correction
-    assert isinstance(correction, pres.smoothing.Filter) and not correction.live
-    frozen = correction.trackers.total.clone()
-    train = EVENTS.split().train
-    replay(model, train, 150)
-    assert torch.equal(correction.trackers.total, frozen)
+    assert isinstance(model.correction, pres.smoothing.Filter) and not model.correction.live
+    return model, run, model.correction
+
+
+def test_trackers_begin_anew_with_a_replay_follow_training_and_are_frozen_then() -> None:
+    model, _, correction = smoothed()
+    split = EVENTS.split()
+    replay(model, [split.train], 150)
+    trained = correction.trackers.n.clone()
+    assert float(trained[0].sum()) > 100 and float(trained[1].sum()) == 0  # events alone
+    replay(model, [split.train, split.val], 150)
+    assert torch.equal(correction.trackers.n, trained)  # anew, and frozen after the training part
     correction.live = True
-    replay(model, train, 150)
-    once = correction.trackers.n.clone()
-    assert not torch.equal(correction.trackers.total, frozen) and float(once[1].sum()) == 0  # events alone
-    replay(model, train, 150)
-    assert torch.equal(correction.trackers.n, once)  # they begin anew with the memory
+    replay(model, [split.train, split.val], 150)
+    assert float(correction.trackers.n.sum()) > float(trained.sum())
+
+
+def test_no_first_update_of_a_replay_is_predicted_by_what_came_later() -> None:
+    model, _, correction = smoothed()
+    steps: list[torch.Tensor] = []
+    forward = correction.forward
+
+    def noting(nodes: Any, previous: Any, measured: Any, *rest: Any) -> torch.Tensor:
+        found = forward(nodes, previous, measured, *rest)
+        never = (previous == 0).all(1) & (model.memory.mails_received[nodes] == 1)
+        expected = torch.lerp(previous, measured, correction.gain.theta.sigmoid())  # type: ignore[union-attr]
+        steps.append((found - expected)[never])
+        return found
+
+    correction.forward = noting  # type: ignore[method-assign]
+    replay(model, [EVENTS.split().train], 150)
+    first = torch.cat(steps)
+    assert len(first) > 50 and bool((first == 0).all())
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_comparison_leaves_trackers_as_it_found_them(live: bool) -> None:
+    model, _, correction = smoothed()
+    correction.live = live
+    before = {name: value.clone() for name, value in correction.named_buffers()}
+    one, two = (
+        compare(model, EVENTS, strategies=order, baselines=False)
+        for order in (["random", "historical"], ["historical", "random"])
+    )
+    for name, value in correction.named_buffers():
+        assert torch.equal(value, before[name]), name
+    of_random = [[row.metrics for row in found.rows if row.strategy == "random"] for found in (one, two)]
+    assert of_random[0] == of_random[1]  # whatever was scored before
 
 
 def test_what_cannot_be_is_said() -> None:
@@ -149,6 +181,10 @@ def test_what_cannot_be_is_said() -> None:
 def test_a_reading_is_known_by_its_settings() -> None:
     assert pres.PRES().reading == "ours"
     assert pres.PRES.published("equations", beta=0.5, live=True).reading == "equations"
-    assert pres.PRES.published("algorithm", negative_messages=True).reading == "algorithm"
+    whole = pres.PRES.published("algorithm")
+    assert whole.negative_messages and whole.reading == "algorithm"  # as the pseudo-code has it
+    without = pres.PRES.published("algorithm", negative_messages=False)
+    assert not without.negative_messages and without.reading == "algorithm"
+    assert not pres.PRES.published("algorithm", filter=False).negative_messages
     changed = pres.PRES.published("equations").model_dump() | {"longest_gap": 10.0}
     assert pres.PRES(**changed).reading == "ours"

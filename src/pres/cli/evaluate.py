@@ -64,6 +64,8 @@ def evaluate(
             seed=settings["seed"] if seed is None else seed,
             sweeps=FitConfig.of(settings).eval_sweeps,
             refresh=FitConfig.of(settings).eval_refresh,
+            pool=FitConfig.of(settings).pool,
+            anew=settings.get("protocol") == "tgl",
             baselines=baselines,
             on_progress=lambda done, to_do: progress.update(task, completed=done, total=to_do),
         )
@@ -127,7 +129,8 @@ def _notes(comparison: Comparison) -> Table:
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column()
-    table.add_row("pool", f"the {comparison.pool_size:,} nodes that are a destination anywhere in the stream")
+    which = "" if comparison.pool == "nodes" else " that are a destination anywhere in the stream"
+    table.add_row("pool", f"the {comparison.pool_size:,} nodes{which}")
     table.add_row("fallback", "negatives from the pool, because the source's history had none left")
     table.add_row("seen", "both endpoints occur in the training part; unseen: at least one does not")
     table.add_row("MRR, Hits", "by rank among an event's own negatives; one tied with it counts half")

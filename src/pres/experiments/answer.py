@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from pres.experiments import paper
 from pres.experiments.columns import COLUMNS, WAY_NAMES
-from pres.experiments.compared import against_baseline, against_counterpart
+from pres.experiments.compared import against_baseline, against_counterpart, counterpart, difference
 from pres.experiments.groups import Group, Groups
 from pres.experiments.table import Cell, Heading, Interval, Spread, Table, signed
 
@@ -29,6 +29,9 @@ def answer(groups: Groups) -> Table:
         Heading("seeds", "seeds"),
         Heading("against_small", f"AP − without at {small:,}", signed=True),
         Heading("against_same", f"AP − without at {large:,}", signed=True),
+        Heading("small_200", f"AP (b 200) − without at {small:,}", signed=True),
+        Heading("same_200", f"AP (b 200) − without at {large:,}", signed=True),
+        Heading("same_live", f"AP (live) − without at {large:,}", signed=True),
         Heading("paper", "the paper's, of its pair", signed=True),
     )
     rows: list[tuple[Cell, ...]] = []
@@ -36,10 +39,16 @@ def answer(groups: Groups) -> Table:
         changed = against_baseline(group, groups)
         if changed is not None:
             off = group["way"] == "off"
-            worth = None if off else Interval.of(against_counterpart(group, groups))
+            worth, worth_200 = (
+                None if off else Interval.of(against_counterpart(group, groups, name))
+                for name in ("ap", "ap_200")
+            )
+            live = Interval.of(difference(group, counterpart(group, groups), "ap_live", other_measure="ap"))
+            at_200 = Interval.of(against_baseline(group, groups, "ap_200")), worth_200, live
             place = COLUMNS["dataset"].cell(group, groups), COLUMNS["model"].cell(group, groups)
             shown = (*place, WAY_NAMES[group["way"]], changed.count)
-            rows.append((*shown, Interval.of(changed), worth, None if off else _printed(group)))
+            differences = Interval.of(changed), worth, *at_200
+            rows.append((*shown, *differences, None if off else _printed(group)))
     return Table(headings, tuple(rows))
 
 

@@ -18,10 +18,10 @@ def counterpart(group: Group, groups: Groups) -> Group | None:
 
 
 def seconds(group: Group, groups: Groups) -> float | None:
-    """Return the seconds of an epoch: as measured in turns with the other arms, or of the run itself."""
-    timed = groups.timings.get((group["dataset"], group["model"]))
-    if timed is None:
+    """Return the seconds of an epoch: timed in turns with other arms, if any were; or of the run itself."""
+    if not groups.timings:
         return group.mean("seconds")
+    timed = groups.timings.get((group["dataset"], group["model"]), {})
     return timed.get(arm_name(group["way"], group["batch_size"]))
 
 
@@ -32,11 +32,17 @@ def speed_up(group: Group, groups: Groups) -> float | None:
     return None if was is None or not now else was / now
 
 
-def difference(group: Group, other: Group | None, measure: str = "ap", scale: float = 100.0) -> Spread | None:
+def difference(
+    group: Group,
+    other: Group | None,
+    measure: str = "ap",
+    scale: float = 100.0,
+    other_measure: str | None = None,
+) -> Spread | None:
     """Return what a place has more than another, seed by seed; None where no seed was measured at both."""
     if other is None:
         return None
-    was = dict(zip(other.values["seed_of"], other.values.get(measure, []), strict=False))
+    was = dict(zip(other.values["seed_of"], other.values.get(other_measure or measure, []), strict=False))
     pairs = [
         (was.get(seed), value)
         for seed, value in zip(group.values["seed_of"], group.values.get(measure, []), strict=False)

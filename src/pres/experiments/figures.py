@@ -77,7 +77,7 @@ class Curves:
                     x, mean = group.only("iteration"), curves.mean(axis=0)
                     panel.plot(x, mean, label=label, **style)
                     if len(curves) > 1:
-                        error = curves.std(axis=0, ddof=1)
+                        error = curves.std(axis=0, ddof=1) / len(curves) ** 0.5
                         panel.fill_between(x, mean - error, mean + error, color=style["color"], alpha=0.12)
             panel.set(xlabel="iteration (steps of the weights)")
             panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))

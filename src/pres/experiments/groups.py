@@ -109,8 +109,8 @@ def _of_training(result: dict[str, Any]) -> dict[str, Any]:
         return found
 
     return {
-        "ap": result["test"]["ap_batches"],
-        "auc": result["test"]["auc_batches"],
+        "ap": of("test, batch", "ap_batches"),
+        "auc": of("test, batch", "auc_batches"),
         "ap_200": of("test, 200", "ap"),
         "ap_destinations": of("test, 200, destinations", "ap"),
         "ap_live": of("test, batch, live", "ap_batches"),

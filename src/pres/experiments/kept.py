@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
+from filelock import FileLock
 
 from pres.errors import UnreadableSourceError, one_line
 from pres.experiments.folder import JobFolder, write_json
 from pres.experiments.job import Job
-from pres.storage import write_whole
+from pres.storage import storage_errors, write_whole
 
 COLUMNS = ("name", "job", "result")  # the folder's name, and its two files as JSON
 
@@ -47,10 +48,14 @@ class KeptResults:
         """Add a finished job to the file."""
         job, result = (json.dumps(value) for value in (folder.job.to_dict(), folder.result()))
         row = pl.DataFrame([(folder.job.name, job, result)], schema=self._rows.schema, orient="row")
-        self._rows = pl.concat([self._rows.filter(pl.col("name") != folder.job.name), row])
-        table = io.BytesIO()  # polars would report a full disk in a way of its own
-        self._rows.write_parquet(table, compression="zstd", compression_level=19)
-        write_whole(self.path, lambda unfinished: unfinished.write_bytes(table.getvalue()))
+        with storage_errors(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        with storage_errors(self.path), FileLock(self.path.with_suffix(".lock")):  # others may add, too
+            known = _read(self.path) if self.path.exists() else self._rows
+            self._rows = pl.concat([known.filter(pl.col("name") != folder.job.name), row])
+            table = io.BytesIO()  # polars would report a full disk in a way of its own
+            self._rows.write_parquet(table, compression="zstd", compression_level=19)
+            write_whole(self.path, lambda unfinished: unfinished.write_bytes(table.getvalue()))
 
 
 def _read(path: Path) -> pl.DataFrame:

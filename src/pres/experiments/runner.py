@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from pres.errors import OptionError, StorageError
 from pres.experiments.available import look
 from pres.experiments.declaration import Experiment, Request
 from pres.experiments.evidence import Evidence, collect
-from pres.experiments.executor import Executor
+from pres.experiments.executor import Executor, NoJobs
 from pres.experiments.folder import JobFolder
 from pres.experiments.job import Job
 from pres.experiments.kept import KeptResults
@@ -87,6 +88,19 @@ def reproduce(
     jobs = _jobs(experiments, request)
     with storage_errors(root, "Choose another folder."):
         root.mkdir(parents=True, exist_ok=True)
+    with nullcontext() if isinstance(executor, NoJobs) else _alone_in(root):
+        if results is not None:
+            results.restore(jobs.values(), root)
+        failures, before = _do(jobs, root, executor, results, on_progress)
+        evidence = tuple(
+            collect(one, request, root, missing, failures, command(one.name)) for one in experiments
+        )
+    return Reproduction(evidence, failures, len(jobs), before)
+
+
+@contextmanager
+def _alone_in(root: Path) -> Iterator[None]:
+    """Raise if another reproduction does jobs in the folder; keep others out of it."""
     lock = FileLock(root / ".lock")
     with storage_errors(root / ".lock", "Choose another folder."):
         try:
@@ -96,15 +110,9 @@ def reproduce(
                 f"another 'pres reproduce' is at work in {root}. Wait for it, or choose another folder."
             ) from None
     try:
-        if results is not None:
-            results.restore(jobs.values(), root)
-        failures, before = _do(jobs, root, executor, results, on_progress)
-        evidence = tuple(
-            collect(one, request, root, missing, failures, command(one.name)) for one in experiments
-        )
+        yield
     finally:
         lock.release()
-    return Reproduction(evidence, failures, len(jobs), before)
 
 
 def _jobs(experiments: Iterable[Experiment], request: Request) -> dict[str, Job]:
@@ -123,7 +131,7 @@ def _do(
     waiting = [job for job in jobs.values() if not JobFolder(root, job).finished]
     before = finished = len(jobs) - len(waiting)
     failures: dict[str, str] = {}
-    if results is not None:
+    if results is not None and not isinstance(executor, NoJobs):
         for job in jobs.values():
             if job.name not in results and JobFolder(root, job).finished:  # its end was not heard of
                 results.add(JobFolder(root, job))

@@ -83,7 +83,8 @@ def evaluations(model: MDGNN, events: EventStream, run: Run) -> dict[str, Any]:
     """Return AP of a run's weights on validation and test, after a replay of all that is before.
 
     In batches of the training's size and of 200, against negatives from all nodes, in batches of 200 also
-    from the destinations; and with trackers that follow the events of the replay, if there are any.
+    from the destinations. Trackers follow the training part of the replay, and are frozen then; where it says
+    so they are live, and follow validation and test too.
     """
     b, seed = run.config["batch_size"], run.config["seed"]
     ways: dict[str, tuple[int, Literal["nodes", "destinations"], bool]] = {
@@ -98,7 +99,7 @@ def evaluations(model: MDGNN, events: EventStream, run: Run) -> dict[str, Any]:
         run.restore(model)
         if isinstance(model.correction, Filter):
             model.correction.live = live
-        replay(model, split.train, batch_size)
+        replay(model, [split.train], batch_size)
         sampler = NegativeSampler(events, pool=pool)
         for part, those in (("val", split.val), ("test", split.test)):
             metrics = evaluate(model, those, sampler, batch_size=batch_size, seed=seed)
@@ -112,7 +113,8 @@ def labels(model: MDGNN, events: EventStream, run: Run, epochs: int) -> dict[str
         return None
     run.restore(model)
     try:
-        found = classify(model, events, epochs=epochs, seed=run.config["seed"]).to_dict()
+        replayed = {"batch_size": run.config["batch_size"], "seed": run.config["seed"]}
+        found = classify(model, events, epochs=epochs, **replayed).to_dict()
     except PresError as error:  # the first events of a stream may have no positive in one of its parts
         return {"reason": str(error)}
     return {name: found[name] for name in ("train", "val", "test", "best_epoch", "epochs")}

@@ -83,7 +83,8 @@ class PRES(Settings):
 
         ``"equations"`` is Eqs. 6, 7, 8 and 10: embeddings and write-back use the corrected memory, trackers
         follow the innovation. ``"algorithm"`` is Algorithm 2: embeddings and write-back use the measured
-        memory, the corrected one enters the coherence alone, and trackers follow its residual.
+        memory, the corrected one enters the coherence alone, trackers follow its residual, and negatives send
+        messages (``negative_messages=False``: only events do).
 
         The paper does not say in which unit time is counted: here in mean gaps of a node, without a limit.
         ``options`` are those that the paper varies or that a study needs: ``beta``, ``filter``, ``gamma``,
@@ -97,7 +98,8 @@ class PRES(Settings):
                     f"PRES.published({reading!r}) has no option {name!r}: the paper settles it. It has "
                     f"{', '.join(option for option in _OPEN if option not in settled)}."
                 )
-        return cls(**settled | options)
+        sends = reading == "algorithm" and options.get("filter", True) is not False
+        return cls(**{"negative_messages": sends} | settled | options)
 
     @property
     def reading(self) -> Literal["equations", "algorithm", "ours"]:

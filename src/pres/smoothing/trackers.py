@@ -69,9 +69,9 @@ class Trackers(nn.Module):
         """Take in one transition `[u, d]` of each of the nodes `[u]`, which may repeat."""
         rows = self._rows(nodes)
         delta = delta.detach().to(self.total.dtype)
-        if self.discount < 1:  # once for each row, however often it stands here
-            for sums in (self.n[component], self.total[component], self.squares[component]):
-                sums.index_copy_(0, rows, self.discount * sums.index_select(0, rows))
+        if self.discount < 1:  # of all components; once for each row, however often it stands here
+            for sums in (self.n, self.total, self.squares):
+                sums.index_copy_(1, rows, self.discount * sums.index_select(1, rows))
         self.n[component].index_add_(0, rows, torch.ones_like(rows, dtype=self.n.dtype))
         self.total[component].index_add_(0, rows, delta)
         self.squares[component].index_add_(0, rows, delta.square())

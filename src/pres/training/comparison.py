@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from pres.errors import OptionError, check_choice
 from pres.events import EventStream
 from pres.models import MDGNN
-from pres.sampling import NegativeSampler, TemporalBatches
+from pres.sampling import NegativeSampler
 from pres.sampling.negatives import NegativeStrategy
 from pres.training.baselines import EdgeBank, Popularity
-from pres.training.evaluation import Group, LinkScores, ModelScorer, check_negatives, link_scores, seen_in
+from pres.training.evaluation import Group, LinkScores, check_negatives, link_scores, replay, seen_in
 from pres.training.metrics import LinkMetrics
 
 STRATEGIES: tuple[NegativeStrategy, ...] = ("random", "historical", "inductive")
-POOL: Literal["destinations"] = "destinations"  # as in training
+Pool = Literal["destinations", "nodes"]
 Part = Literal["val", "test"]
 
 
@@ -71,6 +71,8 @@ def compare(
     seed: int = 0,
     sweeps: int | None = 1,
     refresh: int | None = None,
+    pool: Pool = "destinations",
+    anew: bool = False,
     baselines: bool = True,
     window: float | None = None,
     on_progress: Callable[[int, int], None] | None = None,
@@ -91,6 +93,8 @@ def compare(
         seed: The same seed gives the same negatives.
         sweeps: How the model's memory moves inside a batch, in replay too; see `MDGNN.absorb`.
         refresh: How many events see the model's same memory, see `MDGNN.look`; None for all of a batch.
+        pool: Where random negatives come from, see `NegativeSampler`.
+        anew: Whether everything before the part is replayed even if the memory is in its place.
         baselines: Whether to score EdgeBank and popularity too.
         window: How long EdgeBank (window) remembers; by default as long as the part is.
         on_progress: Called after every batch with the events done and to do.
@@ -110,10 +114,10 @@ def compare(
         window = (scored.t[-1] - scored.t[0]).item()
     others = _baselines(events, window) if baselines else {}
     samplers = [
-        NegativeSampler(events, strategy, pool=POOL, train_end=len(split.train)) for strategy in strategies
+        NegativeSampler(events, strategy, pool=pool, train_end=len(split.train)) for strategy in strategies
     ]
     seen = seen_in(split.train, scored)
-    replayed = int(model.memory.position) != scored.offset
+    replayed = anew or int(model.memory.position) != scored.offset
     to_do = len(strategies) * (1 + len(others)) * len(scored) + (scored.offset if replayed else 0)
     step = _counter(to_do, on_progress)
     settings: dict[str, Any] = {
@@ -127,10 +131,10 @@ def compare(
     rows: list[ComparisonRow] = []
     with _left_as_found(model):
         if replayed:
-            _replay(model, events[: scored.offset], batch_size, sweeps, step)
-        before_part = model.memory.snapshot()
+            replay(model, split[: 1 if part == "val" else 2], batch_size, sweeps, step)
+        before_part = _state(model)
         for sampler in samplers:
-            model.memory.restore(before_part)
+            _restore(model, before_part)
             for baseline in others.values():
                 baseline.reset()
                 baseline.absorb(events[: scored.offset])
@@ -147,7 +151,7 @@ def compare(
         seed=seed,
         sweeps=sweeps,
         refresh=refresh,
-        pool=POOL,
+        pool=pool,
         pool_size=len(samplers[0].pool),
         window=window if baselines else None,
         memory="replayed" if replayed else "as given",
@@ -176,28 +180,29 @@ def _rows(name: str, strategy: NegativeStrategy, scores: LinkScores, seen: Tenso
     ]
 
 
-def _replay(
-    model: MDGNN,
-    before: EventStream,
-    batch_size: int,
-    sweeps: int | None,
-    step: Callable[[EventStream], None],
-) -> None:
-    """Bring the memory to the end of ``before``, from nothing, with the weights as they are."""
-    model.memory.reset()
-    scorer = ModelScorer(model, sweeps)
-    for batch in TemporalBatches(before, batch_size):
-        scorer.absorb(batch)
-        step(batch)
-
-
 @contextmanager
 def _left_as_found(model: MDGNN) -> Iterator[None]:
-    found = model.memory.snapshot()
+    found = _state(model)
     try:
         yield
     finally:
-        model.memory.restore(found)
+        _restore(model, found)
+
+
+def _state(model: MDGNN) -> list[Tensor]:
+    """Return a copy of what events change: memory, mail, and what a correction learned from them."""
+    return [buffer.clone() for buffer in _buffers(model)]
+
+
+def _restore(model: MDGNN, state: list[Tensor]) -> None:
+    for buffer, value in zip(_buffers(model), state, strict=True):
+        buffer.copy_(value)
+
+
+def _buffers(model: MDGNN) -> list[Tensor]:
+    correction = model.correction
+    learned = correction.buffers() if isinstance(correction, nn.Module) else ()
+    return [*model.memory.buffers(), *learned]
 
 
 def _counter(to_do: int, on_progress: Callable[[int, int], None] | None) -> Callable[[EventStream], None]:

@@ -13,6 +13,7 @@ from pres.models import MDGNN
 from pres.models.scratch import scratch_of
 from pres.nn.gather import rows
 from pres.sampling import TemporalBatches
+from pres.training.evaluation import take_in
 
 
 @torch.no_grad()
@@ -26,7 +27,8 @@ def source_embeddings(
     """Return the embedding `[n, dim]` of every event's source just before the event, on the CPU.
 
     The stream is replayed from its first event with the weights as they are: each batch is embedded first and
-    absorbed then. The model itself stays as it is.
+    absorbed then. Trackers of a filter begin anew and follow the training part; see
+    `pres.training.evaluation.replay`. The model itself stays as it is.
 
     Args:
         model: A model made from ``events``.
@@ -35,15 +37,15 @@ def source_embeddings(
         on_progress: Called with the number of events replayed so far, and of those to replay.
     """
     model.check_stream(events)
-    replayed = scratch_of(model)
-    replayed.memory.reset()
+    replayed, train_end = scratch_of(model), len(events.split().train)
+    replayed.reset()
     found = torch.empty(len(events), model.embedding.dim, dtype=model.memory.memory.dtype)
     for batch in TemporalBatches(events.to(model.memory.memory.device), batch_size):
         stop = batch.offset + len(batch)
         view = replayed.look(batch, batch.dst.new_empty(len(batch), 0))
         states = replayed.measure(view.nodes)
         found[batch.offset : stop] = rows(replayed.embed(view, states), view.src)
-        replayed.absorb(batch, states)
+        take_in(replayed, batch, states, follow=batch.offset < train_end)
         if on_progress is not None:
             on_progress(stop, len(events))
     if not bool(found.isfinite().all()):

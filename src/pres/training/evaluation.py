@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -74,19 +74,52 @@ class ModelScorer:
             _, states, order = self._scored
         self._scored = None
         with _evaluating(self.model):
-            follow = self._transitions(batch, states)
-            self.model.absorb(batch, states, self.sweeps, in_order=order)
-            follow()
+            take_in(self.model, batch, states, self.sweeps, order)
 
-    def _transitions(self, batch: EventStream, states: States | None) -> Callable[[], None]:
-        """Return what lets live trackers follow the batch, once it is taken in."""
-        correction = self.model.correction
-        if not isinstance(correction, Filter) or not correction.live:
-            return lambda: None
-        endpoints = distinct(torch.cat([batch.src, batch.dst]))
-        found = self.model.measure(endpoints) if states is None else states
-        places = recordable(self.model, found, {EVENT: endpoints})
-        return lambda: observe(correction, found, places)
+
+def take_in(
+    model: MDGNN,
+    batch: EventStream,
+    states: States | None = None,
+    sweeps: int | None = 1,
+    in_order: MemoryInOrder | None = None,
+    follow: bool = False,
+) -> None:
+    """Absorb a batch without training on it; see `MDGNN.absorb`.
+
+    The trackers of a filter are frozen, unless they are live or are told to ``follow`` its events.
+    """
+    correction = model.correction
+    if not isinstance(correction, Filter) or not (correction.live or follow):
+        model.absorb(batch, states, sweeps, in_order=in_order)
+        return
+    endpoints = distinct(torch.cat([batch.src, batch.dst]))
+    found = model.measure(endpoints) if states is None else states
+    places = recordable(model, found, {EVENT: endpoints})
+    model.absorb(batch, states, sweeps, in_order=in_order)
+    observe(correction, found, places)
+
+
+def replay(
+    model: MDGNN,
+    parts: Sequence[EventStream],
+    batch_size: int,
+    sweeps: int | None = 1,
+    on_batch: Callable[[EventStream], None] | None = None,
+) -> None:
+    """Let the model's memory take in the stream from its first event on, by the weights that it has.
+
+    ``parts`` follow each other, the training part first; batches do not run across their edges. Trackers
+    begin anew with the memory and follow the training part, as they do in training; the other parts only if
+    they are live.
+    """
+    model.reset()
+    with _evaluating(model):
+        for number, part in enumerate(parts):
+            for batch in TemporalBatches(part, batch_size):
+                take_in(model, batch, sweeps=sweeps, follow=number == 0)
+                if on_batch is not None:
+                    on_batch(batch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,20 +259,6 @@ def evaluate(
         sweeps=sweeps,
         refresh=refresh,
     ).metrics
-
-
-def replay(model: MDGNN, events: EventStream, batch_size: int) -> None:
-    """Let the model's memory take in a stream from its first event on, by the weights that it has.
-
-    It is in evaluation mode for the while. The trackers of a filter stay as they are, or follow the events
-    from the first on if they are live.
-    """
-    correction, scorer = model.correction, ModelScorer(model)
-    model.memory.reset()
-    if isinstance(correction, Filter) and correction.live:
-        correction.reset()
-    for batch in TemporalBatches(events, batch_size):
-        scorer.absorb(batch)
 
 
 def check_negatives(count: int) -> None:

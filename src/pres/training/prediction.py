@@ -19,6 +19,7 @@ from pres.models.scratch import reader_of, scratch_of
 from pres.models.view import once_each
 from pres.sampling import TemporalBatches
 from pres.sampling.index import first_at
+from pres.training.evaluation import take_in
 
 ROWS_AT_ONCE = 5_000  # that a model scores in one go, so that any number of them fits into memory
 
@@ -90,7 +91,7 @@ def predict_pairs(
     _, couple = torch.unique(pairs.src * (events.num_nodes + 1) + pairs.dst, return_inverse=True)
     chosen, place = once_each(couple, pairs.t)
     src, dst, t = (column[chosen].to(events.t.device) for column in (pairs.src, pairs.dst, pairs.t))
-    known = int(model.memory.position)
+    known, train_end = int(model.memory.position), len(events.split().train)
     replays = _replays(known, first_at(events.t, t), len(events), batch_size)
     to_do, done = sum(replay.events for replay in replays), 0
     logits = torch.empty(len(src), dtype=torch.float64, device=src.device)
@@ -98,10 +99,10 @@ def predict_pairs(
         only_read = not replay.events and not bool(pairs.new.any())
         worker = reader_of(model) if only_read else scratch_of(model)
         if replay.start < known:
-            worker.memory.reset()
+            worker.reset()  # trackers, too: they follow the training part again
         for position, rows in replay.stops:
             for batch in TemporalBatches(events[int(worker.memory.position) : position], batch_size):
-                worker.absorb(batch)
+                take_in(worker, batch, follow=replay.start < known and batch.offset < train_end)
                 done += len(batch)
                 if on_progress is not None:
                     on_progress(done, to_do)

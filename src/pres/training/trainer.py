@@ -48,7 +48,7 @@ class Trainer:
         self.model, self.config, self.device = model.to(device), config, device
         events = events.to(device)
         model.check_stream(events)
-        self.events, self.split = events, events.split()
+        self.split = events.split()
         train = len(self.split.train)
         if config.batch_size >= train:
             usual = PRESETS[config.preset]["batch_size"] if config.preset else None
@@ -209,7 +209,8 @@ class Trainer:
         By TGL's protocol the memory is first made anew: these weights replay all that is before.
         """
         if self.config.protocol == "tgl":
-            replay(self.model, self.events[: self.split.test.offset], self.config.eval_batch_size)
+            with arithmetic(self.device, self.config.precision):
+                replay(self.model, self.split[:2], self.config.eval_batch_size, self.config.eval_sweeps)
         return self.evaluate(self.split.test)
 
     def release(self) -> None:
