@@ -34,14 +34,14 @@ def measured(dataset: str = "wikipedia", model: str = "tgn") -> list[dict[str, A
 def test_both_differences_are_paired_by_seed_with_students_interval() -> None:
     table = answer(Groups(TINY, tuple(measured())))
     off, equations, *_ = table.rows
-    assert off[:4] == ("wikipedia", "TGN", "without", 2) and off[5] is None and off[6] is None
+    assert off[:4] == ("wikipedia", "TGN", "without", 2) and off[5] is None and off[9] is None
     small, same = equations[4], equations[5]
     assert isinstance(small, Interval) and isinstance(same, Interval)
     assert small.mean == pytest.approx((-9 + -5) / 2)  # 81 - 90 and 87 - 92
     assert same.mean == pytest.approx(2.0) and same.count == 2
     assert same.low == pytest.approx(2 - 12.7062, abs=1e-3)  # ± t(0.975, 1) · 1
     assert same.high == pytest.approx(2 + 12.7062, abs=1e-3)
-    assert equations[6] == pytest.approx(97.5 - 97.8)
+    assert equations[9] == pytest.approx(97.5 - 97.8)
 
 
 def test_the_lines_are_means_over_the_pairs_that_every_arm_has() -> None:

@@ -89,8 +89,9 @@ class Remembered:
 
     def observe(self, nodes: list[int], rows: list[list[float]], component: int) -> None:
         for name in {self.tracker(node) for node in nodes}:  # once, however many of its nodes are here
-            old = self.seen.get((name, component), [])
-            self.seen[name, component] = [(self.discount * weight, row) for weight, row in old]
+            for each in (0, 1):  # whatever kind of transition comes, all before count for less
+                old = self.seen.get((name, each), [])
+                self.seen[name, each] = [(self.discount * weight, row) for weight, row in old]
         for node, row in zip(nodes, rows, strict=True):
             self.seen[self.tracker(node), component].append((1.0, row))
 

@@ -132,7 +132,7 @@ def both(kind: str, reading: Any, negatives_send: bool, all_weights: bool = True
     """A model with a filter as published, and its twin; descent moves all weights, or θ alone."""
     events = the_events()
     model = make(kind, stream_of(events, nodes=NODES), **OPTIONS[kind]).train()
-    options = {"negative_messages": True} if negatives_send else {}
+    options = {"negative_messages": negatives_send} if reading == "algorithm" else {}
     smoothing = PRES.published(reading, beta=BETA, live=live, **options)
     correction = Filter(smoothing, NODES, model.memory.dim, GAP).double()
     assert isinstance(correction.gain, LearnedGain)

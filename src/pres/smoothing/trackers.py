@@ -84,7 +84,8 @@ class Trackers(nn.Module):
         if self.weight is None:
             return Transitions(_pooled(self.total, rows, observations), observations)
         weight = self.weight.softmax(0).unsqueeze(1) * (n > 0)  # one that was never observed says nothing
-        share = weight / weight.sum(0).clamp(min=torch.finfo(weight.dtype).tiny) / n.clamp(min=1)
+        observed = torch.where(n > 0, n, 1)  # a discount may leave less than one of an observation
+        share = weight / weight.sum(0).clamp(min=torch.finfo(weight.dtype).tiny) / observed
         mean = (self.total.index_select(1, rows) * share.unsqueeze(2)).sum(0)
         return Transitions(mean, observations)
 
