@@ -19,8 +19,8 @@ def state_bytes(
 ) -> int:
     """Return the bytes of the state of all nodes: memory, mail, codes and, with PRES, trackers.
 
-    Per node ``4 d + 40 + m (16 + 4 (2 d + 2 c + f)) + 4 c``, and ``k (4 + 8 d)`` per node with trackers of
-    its own, with 8 more for an anchor. While `pres.fit` runs there are up to three such states: the model's,
+    Per node ``4 d + 40 + m (16 + 4 (2 d + 2 c + f)) + 4 c``; with PRES 8 more, and ``k (4 + 8 d)`` per node
+    with trackers of its own, with 8 more for an anchor. While `pres.fit` runs there are up to three such states: the model's,
     the best, and the last.
 
     Args:
@@ -37,4 +37,5 @@ def state_bytes(
         anchors = min(smoothing.anchors or num_nodes, num_nodes)
         total += (anchors + 1) * smoothing.components * (4 + 8 * memory_dim)
         total += 0 if smoothing.anchors is None else 8 * anchors
+        total += 8 * (num_nodes + 1)  # which mail of each was recorded
     return total
