@@ -20,8 +20,8 @@ def state_bytes(
     """Return the bytes of the state of all nodes: memory, mail, codes and, with PRES, trackers.
 
     Per node ``4 d + 40 + m (16 + 4 (2 d + 2 c + f)) + 4 c``; with PRES 8 more, and ``k (4 + 8 d)`` per node
-    with trackers of its own, with 8 more for an anchor. While `pres.fit` runs there are up to three such states: the model's,
-    the best, and the last.
+    with trackers of its own, with 8 more for an anchor. While `pres.fit` runs there are up to three such
+    states: the model's, the best, and the last.
 
     Args:
         num_nodes: Number of nodes.
