@@ -14,6 +14,7 @@ from benchmarks import (
     sampling,
     scale,
     scaling,
+    scan,
     smoothing,
     synthetic,
 )
@@ -27,6 +28,7 @@ BENCHMARKS = {
     "peers": peers.run,
     "evaluating": evaluating.run,
     "batches": batches.run,
+    "scan": scan.run,
     "scale": scale.run,
     "cost": cost.run,
 }

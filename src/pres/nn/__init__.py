@@ -6,6 +6,7 @@ from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjecti
 from pres.nn.features import EdgeFeatures
 from pres.nn.memory import Mail, Memory
 from pres.nn.messages import IdentityMessage, MLPMessage
+from pres.nn.scan import linear_scan
 from pres.nn.time_encoding import TimeEncoding
 from pres.nn.updaters import GRUUpdater, MailboxAttention, RNNUpdater
 
@@ -25,4 +26,5 @@ __all__ = [
     "TemporalAttention",
     "TimeEncoding",
     "TimeProjection",
+    "linear_scan",
 ]

@@ -1,0 +1,5 @@
+"""``python -m pres``: the command line."""
+
+from pres.cli import main
+
+main()
