@@ -1,11 +1,15 @@
 """The command line as a user meets it: a process, its two streams and its exit code."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import pres
 from tests.cli.process import run
+from tests.waiting import PATIENCE
 
 
 def test_diagnose_prints_one_json_object_and_draws_a_picture(clicks: Path) -> None:
@@ -101,3 +105,14 @@ def test_datasets_lists_every_dataset_with_where_it_is(tmp_path: Path) -> None:
     shown = run("datasets")
     assert shown.returncode == 0
     assert all(name in shown.stdout for name in rows)
+
+
+def test_the_module_is_the_command_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pres", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+    assert done.stdout == f"pres {pres.__version__}\n"
