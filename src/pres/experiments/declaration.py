@@ -33,7 +33,7 @@ WAYS: dict[str, PRES | None] = {
 # The learning rate of a model on a stream, of TGL's 1e-4 and 1e-3 of the authors' code: the better one on
 # validation after 10 epochs at the smaller batch without PRES, one seed (`pres reproduce rates --full`).
 RATES = (1e-4, 1e-3)
-RATE = {(model, "wikipedia"): 1e-3 for model in MODELS}
+RATE = {(model, dataset): 1e-3 for model in MODELS for dataset in ("wikipedia", "mooc")}
 USUAL_RATE = 1e-3  # where nothing was tried
 
 Factors = Mapping[Any, Sequence[Any]]  # by name; those that go together by all their names
