@@ -29,7 +29,7 @@ def test_only_nodes_with_mail_are_updated(kind: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(model.updater, "forward", counted)
     everyone = torch.arange(STREAM.num_nodes)
     states = model.measure(everyone)
-    mailed = model.memory.mails_received > 0
+    mailed = model.mailboxes.mails_received > 0
     assert torch.equal(states.pending, mailed) and updated == [int(mailed.sum())]
     assert 0 < updated[0] < len(everyone)
     assert torch.equal(states.memory[~mailed], torch.zeros_like(states.memory[~mailed]))

@@ -21,16 +21,16 @@ def one_at_a_time(model: MDGNN, stream: Any, stop: int) -> None:
 
 def assert_same_state(one: MDGNN, two: MDGNN) -> None:
     """What comes next depends on the memory with its mail taken in, and on the mailboxes as sets."""
-    nodes = torch.arange(len(one.memory.last_update))
+    nodes = torch.arange(len(one.mailboxes.last_update))
     a, b = one.measure(nodes), two.measure(nodes)
     assert torch.allclose(a.memory, b.memory, atol=1e-10)
     assert torch.equal(a.last_update, b.last_update) and torch.equal(a.pending, b.pending)
-    assert torch.equal(one.memory.count, two.memory.count)
-    assert torch.equal(one.memory.partner_count, two.memory.partner_count)
+    assert torch.equal(one.mailboxes.count, two.mailboxes.count)
+    assert torch.equal(one.mailboxes.partner_count, two.mailboxes.partner_count)
     for name in ("memory", "last_update", "last_event"):
         assert torch.allclose(one.memory.get_buffer(name), two.memory.get_buffer(name), atol=1e-10), name
     mailed = nodes[a.pending]
-    mails, others = one.memory.mail_of(mailed), two.memory.mail_of(mailed)
+    mails, others = one.mailboxes.mail_of(mailed), two.mailboxes.mail_of(mailed)
     assert torch.equal(mails.slots.starts, others.slots.starts)
     # by node, and then by event
     events, other_events = (m.slots.query * (int(m.event.max()) + 1) + m.event for m in (mails, others))

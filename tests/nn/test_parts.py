@@ -100,8 +100,8 @@ def test_the_mean_of_a_batchs_mail_equals_a_loop() -> None:
                 partner = dst if node == src else src
                 letters.append(torch.cat([memory[node], memory[partner], standard[i]]))
         if letters:
-            assert torch.allclose(model.memory.mail[node, 0], torch.stack(letters).mean(0), atol=1e-6)
-            assert model.memory.count[node] == len(letters)
+            assert torch.allclose(model.mailboxes.mail[node, 0], torch.stack(letters).mean(0), atol=1e-6)
+            assert model.mailboxes.count[node] == len(letters)
 
 
 def attended(layer: Any, own: Tensor, now: Tensor, neighbours: Tensor) -> Tensor:

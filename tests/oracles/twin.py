@@ -18,7 +18,7 @@ def slow_twin(kind: str, model: MDGNN, events: list[tuple[int, int, float]], x: 
         time_scale=scale,
         unit=UNIT,
         dim=DIM,
-        slots=model.memory.slots,
+        slots=model.mailboxes.slots,
         neighbours=model.neighbours,
         heads=2,
         codes=model.codes.table.numpy(),

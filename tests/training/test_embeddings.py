@@ -150,6 +150,6 @@ def test_a_part_of_the_stream_and_embeddings_that_are_no_numbers_are_said() -> N
     with pytest.raises(OptionError, match="batch size 0"):
         source_embeddings(model, events, batch_size=0)
     with torch.no_grad():
-        model.updater.cell.bias_hh.fill_(float("nan"))  # type: ignore[union-attr]
+        model.updater.cell.bias_hh.fill_(float("nan"))  # type: ignore[union-attr, operator]
     with pytest.raises(DivergedError, match="smaller lr"):
         source_embeddings(model, events, batch_size=10)

@@ -16,6 +16,7 @@ from pres.training import FitConfig, compare
 from pres.training.evaluation import evaluate, replay
 from pres.training.metrics import LinkMetrics
 from pres.training.state import EpochResult
+from pres.training.step import Prepared
 from pres.training.trainer import Trainer
 
 EVENTS = pres.load("synthetic", num_events=1_500)
@@ -64,7 +65,9 @@ def test_its_copy_of_mooc_has_no_features() -> None:
 def test_negatives_are_drawn_from_all_nodes_and_never_stop_early() -> None:
     trainer = Trainer(small(), EVENTS, FitConfig.of({"protocol": "tgl", "batch_size": 150}))
     assert trainer.sampler.pool.tolist() == list(range(EVENTS.num_nodes))
-    drawn = trainer.prepare((1, 0)).negatives
+    prepared = trainer.prepare((1, 0))
+    assert isinstance(prepared, Prepared)
+    drawn = prepared.negatives
     assert bool((drawn < int(EVENTS.dst.min())).any())  # sources among them, which are no destination
     worse = LinkMetrics(0.5, 0.5, 0.5, 0.5, 0.5, 1, 1)
     better = LinkMetrics(0.9, 0.9, 0.9, 0.9, 0.9, 1, 1)
@@ -135,7 +138,7 @@ def test_no_first_update_of_a_replay_is_predicted_by_what_came_later(monkeypatch
 
     def noting(nodes: Any, previous: Any, measured: Any, *rest: Any) -> torch.Tensor:
         found = forward(nodes, previous, measured, *rest)
-        never = (previous == 0).all(1) & (model.memory.mails_received[nodes] == 1)
+        never = (previous == 0).all(1) & (model.mailboxes.mails_received[nodes] == 1)
         expected = torch.lerp(previous, measured, correction.gain(evidence))
         steps.append((found - expected)[never])
         return found

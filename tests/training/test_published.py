@@ -99,7 +99,7 @@ class Both:
 
     def compare(self) -> None:
         """Hold the whole state of the library against the twin's."""
-        memory, trackers, slow = self.model.memory, self.correction.trackers, self.slow
+        memory, trackers, slow = self.model.mailboxes, self.correction.trackers, self.slow
         zero, nodes = np.zeros(slow.dim), range(NODES)
         same(memory.memory, [slow.committed(node) for node in nodes])
         assert memory.last_update.tolist() == [slow.updated_at(node) for node in nodes]
@@ -237,7 +237,7 @@ def test_whom_negatives_write_to_need_not_be_observed(how: dict[str, int]) -> No
     for prepared in prepare(model, stream[:TRAINED], negatives[:TRAINED], B, **how):
         train_on_batch(model, prepared.ready(model), optimiser, smoothing=smoothing, depth=depth)
     drawn = torch.unique(negatives[:TRAINED])
-    assert bool((model.memory.mails_received[drawn] > 0).all())
+    assert bool((model.mailboxes.mails_received[drawn] > 0).all())
     assert bool(model.memory.memory[13].any())  # it never has an event
 
 

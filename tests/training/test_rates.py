@@ -102,7 +102,7 @@ def test_training_only_shrinks_them(kind: str) -> None:
 
 def test_a_summary_reads_time_itself_and_others_say_nothing() -> None:
     model = made()
-    summary = MLPMessage(model.memory, model.message.features, model.message.time, dim=20)
+    summary = MLPMessage(model.mailboxes, model.message.features, model.message.time, dim=20)
     model.message = summary
     first = summary.mlp[0]
     assert isinstance(first, nn.Linear)

@@ -146,7 +146,7 @@ def test_trackers_hold_the_transitions_of_endpoints_and_of_negatives_with_mail(k
         for component, nodes in roles.items():
             for node in sorted(nodes):
                 states = model.measure(torch.tensor([node]))
-                transition = (node, int(model.memory.mails_received[node]))
+                transition = (node, int(model.mailboxes.mails_received[node]))
                 if (
                     transition in recorded
                 ):  # of a negative once, however often it is drawn, and then committed

@@ -71,9 +71,9 @@ class BlockContents(Contents):
     """What mail holds inside a batch that moves by blocks; what was there before the batch comes behind."""
 
     def __init__(self, model: MDGNN, batch: EventStream, halves: HalfEvents) -> None:
-        self.dim, self.other, self.state = model.memory.dim, halves.other, model.memory
+        self.dim, self.other, self.state = model.mailboxes.dim, halves.other, model.mailboxes
         self._beside = beside_memories(model, batch, halves)
-        self.memory, self.table = (self._beside.new_empty(0, d) for d in (self.dim, model.memory.mail_dim))
+        self.memory, self.table = (self._beside.new_empty(0, d) for d in (self.dim, model.mailboxes.mail_dim))
 
     def append(self, nodes: Tensor) -> tuple[int, int]:
         """Put memory and mails of nodes `[n]` behind all others, and return where each begin."""
@@ -120,7 +120,7 @@ class ByBlock:
         self._count = int(number.max()) + 1 if len(number) else 0
         of_block = torch.bincount(number, minlength=self._count).tolist()
         self._half_events = torch.split(torch.argsort(number, stable=True), of_block)
-        moments = halves.after(self._node, self._received, model.memory)
+        moments = halves.after(self._node, self._received, model.mailboxes)
         self.last_update = self._times(moments)[2][self._stands_for]  # [h] what each memory is of
 
     def beginnings(self, stops: Sequence[int]) -> Beginnings:
@@ -232,7 +232,7 @@ class ByBlock:
         previous = measured = rows(self.contents.memory, seen.before[some])
         if bare < end:
             mailed, mask = slice(bare, end), seen.mask[bare:end]
-            one = model.memory.slots == 1
+            one = model.mailboxes.slots == 1
             slots = Slots.one_each(len(mask), mask.device) if one else Slots.of(mask)
             content, event, t = (slots.pack(part[mailed]) for part in (seen.content, seen.event, seen.t))
             mail = Mail(Picked(self.contents.table, content), event, t, seen.last_update[mailed], slots)
@@ -253,7 +253,7 @@ class ByBlock:
 
     def _times(self, moments: Moments) -> tuple[Tensor, Tensor, Tensor]:
         """Return the events and times `[u, slots]` of moments' mails, and the time `[u]` of memory then."""
-        state, letters, batch = self.model.memory, self.halves.letters, self.batch
+        state, letters, batch = self.model.mailboxes, self.halves.letters, self.batch
         at, inside = rows(letters.at, moments.read.clamp(min=0)), moments.read >= 0
         stored = (moments.node * state.slots).unsqueeze(1) + moments.stored.clamp(min=0)
         t = torch.where(inside, rows(batch.t, at), rows(state.mail_t.view(-1), stored))
@@ -263,7 +263,7 @@ class ByBlock:
 
     def _rows(self, nodes: Tensor, received: Tensor) -> Rows:
         """Return rows of nodes `[u]` with so many letters `[u]` of the batch."""
-        state, halves = self.model.memory, self.halves
+        state, halves = self.model.mailboxes, self.halves
         moments = halves.after(nodes, received, state)
         still, begun = received == 0, moments.before >= 0
         # Whose memory or mail is as the batch found it has both behind those of the half-events.

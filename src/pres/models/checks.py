@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from pres.errors import OptionError
 from pres.events import EventStream
 from pres.nn.codes import NodeCodes
 from pres.nn.memory import Memory
-from pres.nn.messages import IdentityMessage
+from pres.nn.messages import EventMessage, IdentityMessage
+from pres.nn.scan_memory import ScanMemory
+from pres.nn.scan_updater import ScanUpdater
 from pres.sampling.index import check_slice
 
 
@@ -33,6 +35,17 @@ def check_room(memory: Memory, message: IdentityMessage, codes: NodeCodes, aggre
         )
 
 
+def check_parts(memory: nn.Module, message: nn.Module, updater: nn.Module) -> None:
+    """Raise unless memory, message and updater are all made for a scan, or none is."""
+    kinds = (memory, ScanMemory), (message, EventMessage), (updater, ScanUpdater)
+    scanning = [isinstance(part, kind) for part, kind in kinds]
+    if any(scanning) != all(scanning):
+        raise OptionError(
+            "a scan needs all of ScanMemory, EventMessage and ScanUpdater; the model was given "
+            f"{', '.join(type(part).__name__ for part in (memory, message, updater))}."
+        )
+
+
 def check_whole(events: EventStream, times: Tensor, nodes: int) -> None:
     """Raise unless ``events`` is a whole stream with these times and so many nodes."""
     check_slice(events, times, "the model")
@@ -51,7 +64,7 @@ def turns_of(batches: EventStream, b: int) -> int:
     return turns
 
 
-def check_next(batch: EventStream, start: int, times: Tensor, memory: Memory) -> None:
+def check_next(batch: EventStream, start: int, times: Tensor, memory: Memory | ScanMemory) -> None:
     """Raise unless ``batch`` is of the stream with these times, and not in the memory yet."""
     check_slice(batch, times, "the model")
     known = int(memory.position)
@@ -62,7 +75,9 @@ def check_next(batch: EventStream, start: int, times: Tensor, memory: Memory) ->
         )
 
 
-def check_pairs(src: Tensor, dst: Tensor, t: Tensor, position: int, times: Tensor, memory: Memory) -> None:
+def check_pairs(
+    src: Tensor, dst: Tensor, t: Tensor, position: int, times: Tensor, memory: Memory | ScanMemory
+) -> None:
     """Raise unless these are pairs, and of a time that neither the memory nor ``position`` is beyond."""
     if src.ndim != 1 or not src.shape == dst.shape == t.shape:
         shapes = ", ".join(str(list(given.shape)) for given in (src, dst, t))

@@ -194,7 +194,7 @@ def half_events(
         sent: The batch's letters, if they are known.
         block: Events of a block, if mailboxes are filled as by standard batches of that size.
     """
-    b, slots = len(batch), model.memory.slots
+    b, slots = len(batch), model.mailboxes.slots
     neighbourly = model.index if model.deliver_to == "neighbours" else None
     if neighbourly is not None and (slots == 1 or model.aggregate == "mean"):
         raise OptionError(
@@ -211,14 +211,14 @@ def half_events(
         cutoffs = None if neighbourly is None else neighbourly.cutoffs(batch, "fresh")
         sent = letters_of(batch, neighbourly, cutoffs, model.neighbours)
     letters = one_per_event(sent, b)
-    keys, nodes, events = incidences(batch.src, batch.dst, len(model.memory.last_update))
+    keys, nodes, events = incidences(batch.src, batch.dst, len(model.mailboxes.last_update))
     at = torch.arange(b, device=batch.src.device)
     of_src, of_dst = (torch.searchsorted(keys, end * b + at) for end in (batch.src, batch.dst))
     other = torch.empty_like(nodes)
     other[of_src], other[of_dst] = of_dst, of_src
     none = nodes[:0]
     halves = HalfEvents(
-        num_nodes=len(model.memory.last_update),
+        num_nodes=len(model.mailboxes.last_update),
         block=block,
         node=nodes,
         event=events,
@@ -232,7 +232,7 @@ def half_events(
             letters.own == rows(batch.src, letters.at), rows(of_src, letters.at), rows(of_dst, letters.at)
         ),
         blocks=None if block is None or slots == 1 else Blocks.of(letters, block, b),
-        mails=model.memory.mails_received,
+        mails=model.mailboxes.mails_received,
         moved=none,
         moments=Moments(none, none, none.view(0, slots), none.view(0, slots)),
     )
@@ -240,4 +240,4 @@ def half_events(
         return halves  # blocks ask for the moments that they need
     received = halves.received(nodes, events)
     moved = received.nonzero().squeeze(1)
-    return replace(halves, moved=moved, moments=halves.after(nodes[moved], received[moved], model.memory))
+    return replace(halves, moved=moved, moments=halves.after(nodes[moved], received[moved], model.mailboxes))

@@ -67,7 +67,7 @@ class MemoryInOrder:
         if still:
             yield self.model.measure(nodes[:still])
         if still < len(nodes):
-            moments = self.halves.after(nodes[still:], received[still:], self.model.memory)
+            moments = self.halves.after(nodes[still:], received[still:], self.model.mailboxes)
             yield self._moved(moments, self._contents(moments, depth - 1))
 
     def _moved(self, moments: Moments, contents: Contents) -> States:
@@ -100,7 +100,7 @@ class MemoryInOrder:
             pending=torch.ones_like(begun),
             count=count,
             partner_count=partner_count,
-            last_event=torch.where(begun, last_event, model.memory.last_event[moments.node]),
+            last_event=torch.where(begun, last_event, model.mailboxes.last_event[moments.node]),
         )
 
     def _contents(self, moments: Moments, depth: int) -> Contents:
@@ -204,7 +204,7 @@ class InOrder:
         Each node keeps its memory just before its last event, and the mail of that event: the last update is
         left to the next batch, where its loss reaches it.
         """
-        state, batch, halves, letters = found.model.memory, found.batch, found.halves, found.halves.letters
+        state, batch, halves, letters = found.model.mailboxes, found.batch, found.halves, found.halves.letters
         last = halves.last
         given = torch.arange(len(letters.to), device=last.device)
         if halves.blocks is not None:

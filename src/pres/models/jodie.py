@@ -7,17 +7,8 @@ from typing import Literal
 from pres.errors import check_choice
 from pres.events import EventStream
 from pres.models.mdgnn import MDGNN
-from pres.models.options import given_options, time_units, with_features
-from pres.nn import (
-    EdgeFeatures,
-    GRUUpdater,
-    IdentityMessage,
-    Memory,
-    NodeCodes,
-    RNNUpdater,
-    TimeEncoding,
-    TimeProjection,
-)
+from pres.models.options import given_options, recurrence, time_units, with_features
+from pres.nn import EdgeFeatures, NodeCodes, TimeEncoding, TimeProjection
 
 
 class JODIE(MDGNN):
@@ -32,6 +23,8 @@ class JODIE(MDGNN):
         time_dim: Size of the time encoding.
         cell: A gated (``"gru"``) recurrent cell, or the published plain one (``"rnn"``). A plain one rewrites
             all of a memory at every event; where nodes are few and busy, what it knew is gone within a batch.
+            ``"scan"`` is ours: a `ScanUpdater`, for large batches.
+        passes: Of a scan, see `ScanUpdater`.
         embed: Each root at its own ``"event"``, or each ``"node"`` once per batch.
         aggregate: ``"last"`` or ``"mean"`` message of a batch.
         codes: Size of the nodes' codes, see `NodeCodes`; 0 for none.
@@ -45,7 +38,8 @@ class JODIE(MDGNN):
         *,
         memory_dim: int = 100,
         time_dim: int = 100,
-        cell: Literal["gru", "rnn"] = "gru",
+        cell: Literal["gru", "rnn", "scan"] = "gru",
+        passes: Literal[1, 2] = 2,
         embed: Literal["event", "node"] = "event",
         aggregate: Literal["last", "mean"] = "last",
         codes: int = 32,
@@ -53,25 +47,14 @@ class JODIE(MDGNN):
         node_features: bool | None = None,
     ) -> None:
         options = given_options(locals())
-        check_choice("cell", cell, ("gru", "rnn"))
+        check_choice("cell", cell, ("gru", "rnn", "scan"))
         events = with_features(events, edge_features, node_features, type(self).__name__)
         scale, unit = time_units(events)
         features, time = EdgeFeatures(events), TimeEncoding(time_dim, scale)
         identity = NodeCodes(events.num_nodes, codes)
-        mailed = aggregate == "mean"  # features of one event are looked up
-        mailed_dim = 2 * codes + mailed * features.numeric_dim
-        memory = Memory(events.num_nodes, memory_dim, mailed_dim, slots=1, start=events.t[0])
-        message = IdentityMessage(memory, features, time, mailed)
-        updater: GRUUpdater | RNNUpdater
-        if cell == "gru":
-            updater = GRUUpdater(message.dim, memory_dim, repeated=True)
-        else:
-            updater = RNNUpdater(message.dim, memory_dim)
         super().__init__(
             events,
-            memory=memory,
-            message=message,
-            updater=updater,
+            **recurrence(events, cell, memory_dim, features, time, codes, aggregate, passes),
             embedding=TimeProjection(memory_dim, unit, norm=cell == "rnn"),
             embed=embed,
             aggregate=aggregate,

@@ -9,10 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from pres.events import EventStream
+from pres.incidence import first_of_equal
 from pres.models.checks import check_next, check_pairs, turns_of
+from pres.models.scanned import Window
 from pres.models.view import Inside, View, views_of
 from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjection
+from pres.nn.gather import rows
 from pres.nn.memory import Memory
+from pres.nn.scan_memory import ScanMemory
 from pres.sampling import Neighbours, TemporalIndex
 from pres.sampling.index import Strategy, Visibility
 
@@ -32,7 +36,7 @@ class Pairs(NamedTuple):
 class Looking(nn.Module):
     """The part of a model that finds what a step needs to see; see `pres.models.mdgnn.MDGNN`."""
 
-    memory: Memory
+    memory: Memory | ScanMemory
     embedding: Embedding
     index: TemporalIndex | None
     neighbours: int
@@ -59,7 +63,8 @@ class Looking(nn.Module):
             seed: Of ``"uniform"`` neighbours.
             inside: The memory between that batch's events, to be seen instead of what the batch found.
             refresh: Events of the temporal batch that see the same memory: with 1 each sees that just before
-                itself, with more that just before the first of so many.
+                itself, with more that just before the first of so many; with 0 that just before the first
+                event of the batch at its own time.
         """
         (view,) = self.look_ahead(batch, negatives, len(batch), seed, batch_start, inside, refresh)
         return self.with_prepared(view)
@@ -118,7 +123,7 @@ class Looking(nn.Module):
     ) -> list[View]:
         whole = inside.batch
         at = torch.arange(len(parts), device=turn.device) + (parts.offset - whole.offset)
-        places = at - at % refresh
+        places = at - at % refresh if refresh else rows(first_of_equal(whole.t), at)
         asked = places if self.per_node else at  # once per node is as things were at its place
         cutoffs = None
         if self.embedding.hops and self.index is not None:
@@ -137,6 +142,30 @@ class Looking(nn.Module):
         seen = [view.nodes for view in views], [cast(Tensor, view.received) for view in views]
         sights = by_block.look(*seen, stops)
         return [replace(view, sight=sight) for view, sight in zip(views, sights, strict=True)]
+
+    def look_into(self, window: Window, negatives: Tensor, staleness: int, seed: int = 0) -> View:
+        """Return what predicting the batch of a window against ``negatives`` `[b, count]` needs to see.
+
+        Args:
+            window: What is scanned for the batch.
+            negatives: Other destinations.
+            staleness: See `Window.cut`; roots and neighbours see memory up to the same event.
+            seed: Of ``"uniform"`` neighbours.
+        """
+        check_next(window.batch, window.batch.offset, self._t, self.memory)
+        events, b = window.events, len(window.batch)
+        at = torch.arange(len(events) - b, len(events), device=events.t.device)
+        places = window.cut(at, staleness)
+        asked = places if self.per_node else at  # once per node is as things were at its place
+        cutoffs = None
+        if self.embedding.hops and self.index is not None:
+            cutoffs = rows(self.index.cutoffs(events, "fresh"), asked)
+            if self.visibility == "batch":
+                cutoffs = torch.minimum(cutoffs, events.offset + places)
+        moment = places if self.per_node else None
+        inside = Inside(window, places)
+        (view,) = self._views(window.batch, negatives, rows(events.t, asked), cutoffs, seed, moment, inside)
+        return view
 
     def look_at(
         self, src: Tensor, dst: Tensor, t: Tensor, position: int | None = None, seed: int = 0

@@ -15,17 +15,20 @@ from torch import Tensor, nn
 
 from pres.errors import OptionError, check_choice
 from pres.events import EventStream
-from pres.models.checks import check_next, check_room, check_whole, turns_of
+from pres.models.checks import check_next, check_parts, check_room, check_whole, turns_of
 from pres.models.in_order import InOrder, MemoryInOrder
 from pres.models.letters import Delivery, Letters, deliveries_of, letters_of
 from pres.models.looking import Embedding, Looking
+from pres.models.scanned import Scanned, Window
 from pres.models.states import Correction, States, corrected
 from pres.models.view import View
 from pres.nn.codes import NodeCodes
 from pres.nn.decoders import LinkDecoder
 from pres.nn.gather import rows
 from pres.nn.memory import Mail, Memory
-from pres.nn.messages import IdentityMessage
+from pres.nn.messages import EventMessage, IdentityMessage
+from pres.nn.scan_memory import ScanMemory
+from pres.nn.scan_updater import ScanUpdater
 from pres.nn.updaters import GRUUpdater, InTurns, MailboxAttention, RNNUpdater
 from pres.sampling import TemporalIndex
 from pres.sampling.index import Strategy, Visibility
@@ -54,9 +57,9 @@ class MDGNN(Looking):
         self,
         events: EventStream,
         *,
-        memory: Memory,
-        message: IdentityMessage,
-        updater: GRUUpdater | RNNUpdater | MailboxAttention,
+        memory: Memory | ScanMemory,
+        message: IdentityMessage | EventMessage,
+        updater: GRUUpdater | RNNUpdater | MailboxAttention | ScanUpdater,
         embedding: Embedding,
         neighbours: int = 10,
         aggregate: Literal["last", "mean"] = "last",
@@ -81,7 +84,9 @@ class MDGNN(Looking):
         self.neighbours, self.aggregate, self.deliver_to = neighbours, aggregate, deliver_to
         self.per_node, self.visibility, self.strategy = embed == "node", visibility, strategy
         self.codes = NodeCodes(events.num_nodes, 0) if codes is None else codes
-        check_room(memory, message, self.codes, aggregate)
+        check_parts(memory, message, updater)
+        if isinstance(memory, Memory) and isinstance(message, IdentityMessage):
+            check_room(memory, message, self.codes, aggregate)
         node_dim = self.codes.dim + (0 if events.node_x is None else events.node_x.shape[1])
         self.node_projection = nn.Linear(node_dim, memory.dim) if node_dim else None
         self.register_buffer("node_x", events.node_x, persistent=False)
@@ -89,6 +94,7 @@ class MDGNN(Looking):
         needs_index = embedding.hops > 0 or deliver_to == "neighbours"
         self.index = TemporalIndex(events) if needs_index else None
         self._t = events.t
+        self._events = events if isinstance(memory, ScanMemory) else None
         self.correction: Correction | None = None  # of measured memories; pres.fit puts one here if asked to
         self.in_order = InOrder()
 
@@ -99,7 +105,21 @@ class MDGNN(Looking):
         if self.index is not None:
             self.index = self.index.to(device)
         self._t = self._t.to(device)
+        if self._events is not None:
+            self._events = self._events.to(device)
         return self
+
+    @property
+    def scans(self) -> bool:
+        """Whether memory is moved by a scan, and not by mail."""
+        return isinstance(self.memory, ScanMemory)
+
+    @property
+    def mailboxes(self) -> Memory:
+        """The memory of a model with mail."""
+        if not isinstance(self.memory, Memory):
+            raise OptionError("this is about memory that mail moves; a model with cell='scan' has no mail.")
+        return self.memory
 
     def reset(self) -> None:
         """Forget every event: memory and mail, and what a correction learned from them."""
@@ -114,11 +134,13 @@ class MDGNN(Looking):
 
     def check_stream(self, events: EventStream) -> None:
         """Raise unless ``events`` is the whole stream that the model was made from."""
-        check_whole(events, self._t, len(self.memory.last_update))
+        check_whole(events, self._t, len(self.memory.memory))
 
     def measure(self, nodes: Tensor) -> States:
         """Return the memory of distinct nodes, their pending mail taken in: ``s' = mem(s, msg(mail))``."""
         state = self.memory
+        if isinstance(state, ScanMemory):
+            return self.scanned(self.window(int(state.position), int(state.position))).measure_all(nodes)
         previous, previous_update = rows(state.memory, nodes), state.last_update.index_select(0, nodes)
         pending = state.mails_received.index_select(0, nodes) > 0
         measured, last_update, mailed = previous, previous_update, pending.nonzero().squeeze(1)
@@ -141,6 +163,23 @@ class MDGNN(Looking):
             partner_count=None if self.correction is None else state.partner_count[nodes],
             last_event=state.last_event.index_select(0, nodes),
         )
+
+    def window(self, start: int, stop: int) -> Window:
+        """Return what is scanned for the batch of events from ``start`` to ``stop``."""
+        assert self._events is not None
+        return Window.of(self._events, start, stop)
+
+    def scanned(self, window: Window) -> Scanned:
+        """Return the memory inside a window, which memory must stand at the beginning of."""
+        state, message, updater = self.memory, self.message, self.updater
+        assert isinstance(state, ScanMemory)
+        assert isinstance(message, EventMessage) and isinstance(updater, ScanUpdater)
+        begin, t = rows(state.memory, window.node), rows(window.events.t, window.event)
+        before = torch.cat([t[:1], t[:-1]]).index_copy(0, window.first, rows(state.last_event, window.node))
+        about = message(window.events.offset + window.event, t - before, begin.dtype)
+        codes = self.codes(window.node)
+        states = updater(begin, codes, about, window.first, window.chain, window.other)
+        return Scanned(window, state, begin, states)
 
     def updated(
         self, memory: Tensor, last_update: Tensor, mail: Mail, turns: InTurns | None = None
@@ -237,6 +276,9 @@ class MDGNN(Looking):
             places: Where the batch's distinct nodes are among ``states``, if that is known already.
         """
         check_next(batch, batch.offset, self._t, self.memory)
+        if isinstance(self.memory, ScanMemory):
+            self.scanned(self.window(batch.offset, batch.offset + len(batch))).commit()
+            return
         if sweeps != 1 or in_order is not None:
             self.in_order.absorb(in_order or self.in_order.memory(self, batch, states, sweeps))
             self.memory.position.fill_(batch.offset + len(batch))
@@ -266,13 +308,13 @@ class MDGNN(Looking):
             total = content.new_zeros(len(counts), content.shape[1]).index_add_(0, group, content)
             content = total / counts.unsqueeze(1)
         t = batch.t.index_select(0, last.at)
-        self.memory.deliver(last.to, content, batch.offset + last.at, t)
-        self.memory.tally(last.to, delivery.own_events, delivery.partner_events, t)
+        self.mailboxes.deliver(last.to, content, batch.offset + last.at, t)
+        self.mailboxes.tally(last.to, delivery.own_events, delivery.partner_events, t)
 
     def about(self, batch: EventStream, letters: Letters) -> Tensor:
         """Return what a letter `[m, …]` holds beside the two memories: codes, and features if it must."""
         parts = [self.codes(letters.own), self.codes(letters.partner)]
         if self.message.mailed:
             events = batch.offset + letters.at
-            parts.append(self.message.features.numeric(events, self.memory.mail.dtype))
+            parts.append(self.message.features.numeric(events, self.mailboxes.mail.dtype))
         return torch.cat(parts, dim=1)

@@ -6,6 +6,17 @@ from typing import Any
 
 from pres.errors import OptionError
 from pres.events import EventStream
+from pres.nn import (
+    EdgeFeatures,
+    EventMessage,
+    GRUUpdater,
+    IdentityMessage,
+    Memory,
+    RNNUpdater,
+    ScanMemory,
+    ScanUpdater,
+    TimeEncoding,
+)
 from pres.summary import mean_gap
 
 
@@ -38,3 +49,29 @@ def time_units(events: EventStream) -> tuple[float, float]:
     span = float(train.t[-1] - train.t[0])
     span = span or 1.0  # a training part at one time has no unit of its own
     return span / 1e6, mean_gap(train) or span
+
+
+def recurrence(
+    events: EventStream,
+    cell: str,
+    dim: int,
+    features: EdgeFeatures,
+    time: TimeEncoding,
+    codes: int,
+    aggregate: str,
+    passes: int,
+) -> dict[str, Any]:
+    """Return memory, message and updater of a model that is sent a mail of each event; see `TGN`, `JODIE`."""
+    if cell == "scan":
+        if aggregate == "mean":
+            raise OptionError("aggregate='mean' is of mail: cell='scan' takes in every event by itself.")
+        about = EventMessage(features, time)
+        scanned = ScanMemory(events.num_nodes, dim, events.t[0])
+        return {"memory": scanned, "message": about, "updater": ScanUpdater(dim, codes, about.dim, passes)}
+    mailed = aggregate == "mean"  # features of one event are looked up
+    mailed_dim = 2 * codes + mailed * features.numeric_dim
+    memory = Memory(events.num_nodes, dim, mailed_dim, slots=1, start=events.t[0])
+    message = IdentityMessage(memory, features, time, mailed)
+    gated = cell == "gru"
+    updater = GRUUpdater(message.dim, dim, repeated=True) if gated else RNNUpdater(message.dim, dim)
+    return {"memory": memory, "message": message, "updater": updater}

@@ -30,7 +30,7 @@ class Contents:
     """
 
     def __init__(self, model: MDGNN, batch: EventStream, halves: HalfEvents, memory: Tensor) -> None:
-        state = model.memory
+        state = model.mailboxes
         self.dim, self.other = state.dim, halves.other
         self.memory = memory
         own = torch.cat([memory, rows(memory, halves.other), beside_memories(model, batch, halves)], dim=1)
@@ -54,7 +54,7 @@ def beside_memories(model: MDGNN, batch: EventStream, halves: HalfEvents) -> Ten
     """Return what mail about each half-event `[h, …]` holds beside the two memories."""
     always = torch.ones_like(halves.node, dtype=torch.bool)
     about = Letters(halves.node, halves.node, halves.node[halves.other], halves.event, always)
-    return model.about(batch, about).to(model.memory.memory.dtype)
+    return model.about(batch, about).to(model.mailboxes.memory.dtype)
 
 
 class Reading:
@@ -64,7 +64,7 @@ class Reading:
         self, model: MDGNN, batch: EventStream, halves: HalfEvents, moments: Moments, recipients: Tensor
     ) -> None:
         self.model, self.moments = model, moments
-        state = model.memory
+        state = model.mailboxes
         letter = moments.read.clamp(min=0)
         at = halves.letters.at[letter]
         self.content, self.event, self.t = halves.about[letter], batch.offset + at, batch.t[at]
@@ -82,7 +82,7 @@ class Reading:
         self, memory: Tensor, last_update: Tensor, some: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Return the memory `[w, d]` that moments had at their half-event before, and the time it is of."""
-        state, moments = self.model.memory, self.moments if some is None else self.moments[some]
+        state, moments = self.model.mailboxes, self.moments if some is None else self.moments[some]
         begun, before = moments.before >= 0, moments.before.clamp(min=0)
         since = torch.where(begun, last_update[before], state.last_update[moments.node])
         found = rows(memory, before)
@@ -94,7 +94,7 @@ class Reading:
         """Return the memory `[w, d]` of (some) moments, from that of all half-events."""
         every = self.content, self.event, self.t, self.mask, self.newest_t
         content, event, t, mask, newest_t = every if some is None else (part[some] for part in every)
-        slots = Slots.one_each(len(mask), mask.device) if self.model.memory.slots == 1 else Slots.of(mask)
+        slots = Slots.one_each(len(mask), mask.device) if self.model.mailboxes.slots == 1 else Slots.of(mask)
         content, event, t = (slots.pack(part) for part in (content, event, t))
         mail = Mail(Picked(contents.table, content), event, t, newest_t, slots)
         return self.model.updated(*self.previous(contents.memory, last_update, some), mail)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pres.models.mdgnn import MDGNN
 from pres.nn.memory import Memory
+from pres.nn.scan_memory import ScanMemory
 
 Model = TypeVar("Model", bound=MDGNN)
 
@@ -42,13 +43,12 @@ def scratch_of(model: Model) -> Model:
 
 def _copy(model: Model, shared: Iterable[Tensor]) -> Model:
     # What is known of the stream alone is shared; so are levels, wherever they are found first.
-    kept = {id(part): part for part in (*shared, model.index, model._t, model.in_order)}
+    kept = {id(part): part for part in (*shared, model.index, model._events, model._t, model.in_order)}
     return copy.deepcopy(model, kept).eval()
 
 
-def _add_blank_node(memory: Memory) -> None:
-    blank = Memory(1, memory.dim, memory.mail_dim - 2 * memory.dim, memory.slots, memory.start)
-    for name, row in blank.named_buffers():
+def _add_blank_node(memory: Memory | ScanMemory) -> None:
+    for name, row in memory.blank().named_buffers():
         own = memory.get_buffer(name)
         if own.ndim:
             setattr(memory, name, torch.cat([own, row.to(own)]))

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pres.errors import check_choice
 from pres.events import EventStream
 from pres.models.mdgnn import MDGNN
-from pres.models.options import given_options, time_units, with_features
-from pres.nn import (
-    EdgeFeatures,
-    GRUUpdater,
-    IdentityMessage,
-    Memory,
-    NodeCodes,
-    TemporalAttention,
-    TimeEncoding,
-)
+from pres.models.options import given_options, recurrence, time_units, with_features
+from pres.nn import EdgeFeatures, NodeCodes, TemporalAttention, TimeEncoding
 from pres.sampling.index import Strategy, Visibility
 
 
@@ -36,6 +29,8 @@ class TGN(MDGNN):
         strategy: ``"recent"`` or ``"uniform"`` neighbours.
         aggregate: ``"last"`` or ``"mean"`` message of a batch.
         codes: Size of the nodes' codes, see `NodeCodes`; 0 for none.
+        cell: A ``"gru"`` as published, or ours for large batches: ``"scan"``, a `ScanUpdater`.
+        passes: Of a scan, see `ScanUpdater`.
         edge_features: Whether to use the events' features: True, False, or None for those there are.
         node_features: Whether to use the nodes' features, likewise.
     """
@@ -56,22 +51,19 @@ class TGN(MDGNN):
         strategy: Strategy = "recent",
         aggregate: Literal["last", "mean"] = "last",
         codes: int = 32,
+        cell: Literal["gru", "scan"] = "gru",
+        passes: Literal[1, 2] = 2,
         edge_features: bool | None = None,
         node_features: bool | None = None,
     ) -> None:
         options = given_options(locals())
+        check_choice("cell", cell, ("gru", "scan"))
         events = with_features(events, edge_features, node_features, type(self).__name__)
         features, time = EdgeFeatures(events), TimeEncoding(time_dim, time_units(events)[0])
         identity = NodeCodes(events.num_nodes, codes)
-        mailed = aggregate == "mean"  # features of one event are looked up
-        mailed_dim = 2 * codes + mailed * features.numeric_dim
-        memory = Memory(events.num_nodes, memory_dim, mailed_dim, slots=1, start=events.t[0])
-        message = IdentityMessage(memory, features, time, mailed)
         super().__init__(
             events,
-            memory=memory,
-            message=message,
-            updater=GRUUpdater(message.dim, memory_dim, repeated=True),
+            **recurrence(events, cell, memory_dim, features, time, codes, aggregate, passes),
             embedding=TemporalAttention(memory_dim, features, time, embedding_dim, layers, heads, dropout),
             neighbours=neighbours,
             embed=embed,

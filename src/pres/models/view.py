@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pres.models.half_events import HalfEvents
+from pres.models.scanned import Window
 from pres.nn.embedding import Beforehand, Hop
 from pres.nn.gather import rows
 from pres.nn.slots import Slots
@@ -59,7 +60,7 @@ class View:
 class Inside:
     """Where in a temporal batch pairs are asked: what they see is the memory just before that place."""
 
-    halves: HalfEvents
+    halves: HalfEvents | Window
     places: Tensor  # [b] of each pair, counted from the batch's first event
     further: Beginnings | None = None  # whom the views must look at beside
 

@@ -5,13 +5,16 @@ from pres.nn.decoders import LinkDecoder, NodeDecoder
 from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjection
 from pres.nn.features import EdgeFeatures
 from pres.nn.memory import Mail, Memory
-from pres.nn.messages import IdentityMessage, MLPMessage
+from pres.nn.messages import EventMessage, IdentityMessage, MLPMessage
 from pres.nn.scan import linear_scan
+from pres.nn.scan_memory import ScanMemory
+from pres.nn.scan_updater import ScanUpdater
 from pres.nn.time_encoding import TimeEncoding
 from pres.nn.updaters import GRUUpdater, MailboxAttention, RNNUpdater
 
 __all__ = [
     "EdgeFeatures",
+    "EventMessage",
     "GRUUpdater",
     "IdentityEmbedding",
     "IdentityMessage",
@@ -23,6 +26,8 @@ __all__ = [
     "NodeCodes",
     "NodeDecoder",
     "RNNUpdater",
+    "ScanMemory",
+    "ScanUpdater",
     "TemporalAttention",
     "TimeEncoding",
     "TimeProjection",

@@ -87,6 +87,10 @@ class Memory(nn.Module):
         self.mail_t.fill_(self.start)
         self.last_event.fill_(self.start)
 
+    def blank(self) -> Memory:
+        """Return the memory of one node that nothing has happened to."""
+        return Memory(1, self.dim, self.mail_dim - 2 * self.dim, self.slots, self.start)
+
     def snapshot(self) -> dict[str, Tensor]:
         """Return a copy of the whole state."""
         return {name: buffer.clone() for name, buffer in self.named_buffers()}

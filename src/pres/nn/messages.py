@@ -79,3 +79,22 @@ class MLPMessage(IdentityMessage):
         """Return messages `[s, dim]`."""
         everything = torch.cat([part.copied() for part in super().forward(mail, difference)], dim=-1)
         return [Picked(self.mlp(everything))]
+
+
+class EventMessage(nn.Module):
+    """What a message holds beside memories and codes: the event's features and the encoded time difference.
+
+    Args:
+        features: The events' features.
+        time: Encoding of time differences.
+    """
+
+    def __init__(self, features: EdgeFeatures, time: TimeEncoding) -> None:
+        super().__init__()
+        self.features, self.time = features, time
+        self.dim = features.dim + time.dim  # time comes last
+
+    def forward(self, events: Tensor, difference: Tensor, dtype: torch.dtype) -> Tensor:
+        """Return `[n, dim]` of events `[n]` and time differences `[n]`."""
+        time: Tensor = self.time(difference)
+        return torch.cat([self.features(events, dtype), time], dim=1) if self.features.dim else time

@@ -50,7 +50,7 @@ def resynchronised(
         updated: dict[int, tuple[States, Tensor]] = {}
         for sweeps in {way.sweeps for way in ways}:
             copied.absorb(batch, sweeps=sweeps)
-            updated[sweeps] = copied.measure(nodes), copied.memory.partner_count[nodes]
+            updated[sweeps] = copied.measure(nodes), copied.mailboxes.partner_count[nodes]
             copied.memory.restore(begin)
         copied.absorb(batch, sweeps=None)
         found = [

@@ -69,6 +69,8 @@ class FitConfig(Settings):
     sweeps: int = pydantic.Field(1, ge=1)  # passes over a batch towards the exact memory; 1: standard
     block: int | None = pydantic.Field(None, ge=1)  # inside a batch, memory moves as by batches of that size
     refresh: int | None = pydantic.Field(None, ge=1)  # events that see the same memory; None: a whole batch's
+    # With cell="scan": events that see the same memory in training; 0: each sees all that is strictly before.
+    staleness: int | None = pydantic.Field(None, ge=0)  # None: 50
     grad_updates: int = pydantic.Field(1, ge=1)  # of those inside a batch, the last that gradients reach
     eval_memory: Literal["standard", "trained"] = "standard"  # how memory moves in validation and test
     patience: int | None = pydantic.Field(3, ge=1)  # epochs without a better validation before stopping
@@ -161,6 +163,11 @@ class FitConfig(Settings):
     def train_sweeps(self) -> int | None:
         """How a batch of training is absorbed, see `MDGNN.absorb`."""
         return None if self.memory == "exact" else self.sweeps
+
+    @property
+    def train_staleness(self) -> int:
+        """How many events of a scanned batch see the same memory."""
+        return 50 if self.staleness is None else self.staleness
 
     @property
     def depth(self) -> int:

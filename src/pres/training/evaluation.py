@@ -15,6 +15,7 @@ from pres.events import EventStream
 from pres.incidence import distinct, occurring
 from pres.models import MDGNN, States
 from pres.models.in_order import MemoryInOrder
+from pres.models.scanned import Scanned
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.smoothing import EVENT, Filter
 from pres.training.metrics import LinkMetrics, link_metrics
@@ -44,31 +45,53 @@ class ModelScorer:
     Args:
         model: The model.
         sweeps: How its memory moves inside a batch, see `MDGNN.absorb`.
-        refresh: How many events see the same memory, see `MDGNN.look`; None for all of a batch.
+        refresh: How many events see the same memory, see `MDGNN.look`; None for all of a batch. With 0 each
+            sees all events that are strictly earlier, if batches do not cut ties.
     """
 
     def __init__(self, model: MDGNN, sweeps: int | None = 1, refresh: int | None = None) -> None:
         self.model, self.sweeps, self.refresh = model, sweeps, refresh
         self._scored: tuple[EventStream, States | None, MemoryInOrder | None] | None = None
+        self._scanned: Scanned | None = None
 
     def score(self, batch: EventStream, negatives: Tensor) -> tuple[Tensor, Tensor]:
         """Return the logits of the events `[b]` and of their negatives `[b, count]`."""
         columns = max(1, PAIRS_AT_ONCE // max(len(batch), 1))
+        if self.model.scans:
+            return self._score_by_scan(batch, torch.split(negatives, columns, dim=1))
         against: list[Tensor] = []
         states, order = None, None
         with _evaluating(self.model):
             if self.refresh is not None:
                 order = self.model.in_order.memory(self.model, batch, sweeps=self.sweeps)
             for some in torch.split(negatives, columns, dim=1):
-                view = self.model.look(batch, some, inside=order, refresh=self.refresh or 1)
+                refresh = 1 if self.refresh is None else self.refresh
+                view = self.model.look(batch, some, inside=order, refresh=refresh)
                 states = self.model.states_of(view, order)
                 positive, negative = self.model.score(view, states)
                 against.append(negative)
         self._scored = (batch, states if order is None else None, order if self.sweeps != 1 else None)
         return positive, torch.cat(against, dim=1)
 
+    def _score_by_scan(self, batch: EventStream, parts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        model, against = self.model, []
+        staleness = len(batch) if self.refresh is None else self.refresh
+        with _evaluating(model):
+            window = model.window(batch.offset, batch.offset + len(batch))
+            self._scanned = model.scanned(window)
+            for some in parts:
+                view = model.with_prepared(model.look_into(window, some, staleness))
+                assert view.received is not None
+                positive, negative = model.score(view, self._scanned.measure(view.nodes, view.received))
+                against.append(negative)
+        return positive, torch.cat(against, dim=1)
+
     def absorb(self, batch: EventStream) -> None:
         """Move the model's memory past the batch; what scoring it has measured is used again."""
+        scanned, self._scanned = self._scanned, None
+        if scanned is not None and scanned.window.batch.offset == batch.offset:
+            scanned.commit()
+            return
         states, order = None, None
         if self._scored is not None and self._scored[0] is batch:
             _, states, order = self._scored
@@ -174,6 +197,7 @@ def link_scores(
     seed: int = 0,
     sweeps: int | None = 1,
     refresh: int | None = None,
+    staleness: Literal[0] | None = None,
     on_batch: Callable[[EventStream], None] | None = None,
 ) -> LinkScores:
     """Return the scores of a part of a stream, which the scorer takes in on the way.
@@ -190,27 +214,32 @@ def link_scores(
         seed: The same seed gives the same negatives.
         sweeps: How a model's memory moves inside a batch, see `MDGNN.absorb`.
         refresh: How many events see a model's same memory, see `ModelScorer`.
+        staleness: 0 lets every event see a model's memory after all strictly earlier events, in order; None
+            as ``sweeps`` and ``refresh`` have it. Negatives are the same.
         on_batch: Called after every batch, for instance to show progress.
     """
     if len(part) == 0:
         raise OptionError("there are no events to evaluate on.")
     check_negatives(negatives)
+    batches = drawn_in = TemporalBatches(part, batch_size)
     if isinstance(scorer, MDGNN):
         _check_position(scorer, part)
+        if staleness == 0:
+            sweeps, refresh, batches = None, 0, TemporalBatches(part, batch_size, ties="whole")
         scorer = ModelScorer(scorer, sweeps, refresh)
+    every = [sampler.sample(batch, negatives, EVALUATION_SEED + seed) for batch in drawn_in]
+    drawn = torch.cat([each.nodes for each in every])
+    fallback = torch.cat([each.fallback for each in every])
     positive, negative = torch.empty(len(part)), torch.empty(len(part), negatives)
-    fallback, sizes = torch.empty(len(part), negatives, dtype=torch.bool), []
-    for batch in TemporalBatches(part, batch_size):
-        drawn = sampler.sample(batch, negatives, EVALUATION_SEED + seed)
-        scored, against = scorer.score(batch, drawn.nodes)
+    for batch in batches:
+        rows = slice(batch.offset - part.offset, batch.offset - part.offset + len(batch))
+        scored, against = scorer.score(batch, drawn[rows])
         _check_scores(batch, scored, against, negatives)
         scorer.absorb(batch)
-        rows = slice(batch.offset - part.offset, batch.offset - part.offset + len(batch))
-        positive[rows], negative[rows], fallback[rows] = scored, against, drawn.fallback
-        sizes.append(len(batch))
+        positive[rows], negative[rows] = scored, against
         if on_batch is not None:
             on_batch(batch)
-    return LinkScores(positive, negative, fallback, tuple(sizes))
+    return LinkScores(positive, negative, fallback.cpu(), tuple(len(batch) for batch in drawn_in))
 
 
 def _check_position(model: MDGNN, part: EventStream) -> None:

@@ -9,11 +9,12 @@ from torch import Tensor
 
 from pres.events import EventStream
 from pres.models import MDGNN, time_units
-from pres.nn import IdentityMessage, TimeEncoding
+from pres.nn import EventMessage, IdentityMessage, ScanUpdater, TimeEncoding
 from pres.training.config import FitConfig
 from pres.training.muon import Muon
 from pres.training.optimisers import optimiser_of
 
+USUAL_MOMENTUM = 0.95  # of Muon; of a scan's few long steps fewer are averaged
 USUAL_STEP = 200  # events per optimiser step that a learning rate is meant for
 
 
@@ -47,6 +48,7 @@ def optimiser_for(
         model,
         lr,
         rest=math.sqrt(per_step / USUAL_STEP) if _rule(config) == "sqrt" else 1.0,
+        momentum=USUAL_MOMENTUM ** (math.sqrt(per_step / USUAL_STEP) if model.scans else 1.0),
         weight_decay=per_step / (lr * config.epochs * len(train)),
         still=slow_columns(model, time_units(events)[1]),
     )
@@ -58,14 +60,18 @@ def slow_columns(model: MDGNN, gap: float) -> dict[Tensor, slice]:
     Slow is what turns by less than a radian within ``gap``, the usual time between two events of a node. It
     is about the same in almost all messages of training, and no longer is where a stream slows down.
     """
-    message = model.message
-    if not isinstance(message, IdentityMessage):  # one's own, which may encode time in any way
+    message, updater = model.message, model.updater
+    if not isinstance(message, IdentityMessage | EventMessage):  # one's own, which may encode time in any way
         return {}
     time = message.time
     if not isinstance(time, TimeEncoding) or time.frequency.requires_grad:
         return {}
     slow = int((time.frequency * (gap / time.scale) < 1).sum())
-    return dict.fromkeys(message.read_by(model.updater), slice(message.width - slow, message.width))
+    if isinstance(updater, ScanUpdater):
+        width = sum(updater.sizes)
+        return dict.fromkeys(updater.of_messages, slice(width - slow, width))
+    assert isinstance(message, IdentityMessage)
+    return dict.fromkeys(message.read_by(updater), slice(message.width - slow, message.width))
 
 
 def _rule(config: FitConfig) -> str:

@@ -31,7 +31,7 @@ def saved_filter(model: MDGNN, smoothing: dict[str, Any] | None, state: dict[str
     if smoothing is None or not smoothing["filter"]:
         return None
     anchors = state.get("correction.trackers.anchors")
-    made = Filter(PRES(**smoothing), len(model.memory.last_update), model.memory.dim, anchors=anchors)
+    made = Filter(PRES(**smoothing), len(model.memory.memory), model.memory.dim, anchors=anchors)
     return made.to(model.memory.memory.device, model.memory.memory.dtype)
 
 
@@ -64,7 +64,7 @@ def recordable(model: MDGNN, states: States, roles: dict[int, Tensor]) -> dict[i
         place = states.places_of(nodes)
         place = place[states.pending[place]]
         nodes = states.nodes[place]
-        found[component] = place[model.correction.first_sight(nodes, model.memory.mails_received[nodes])]
+        found[component] = place[model.correction.first_sight(nodes, model.mailboxes.mails_received[nodes])]
     return found
 
 

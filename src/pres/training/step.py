@@ -172,13 +172,7 @@ def train_on_batch(
         loss = link_loss(logits)
         updated = states.pending if view.read is None else states.pending & view.read
         objective, found = _with_smoothing(loss, states, updated, view, model.correction, smoothing)
-        optimiser.zero_grad()
-        torch.autograd.backward(objective)
-        known = [*found.values(), objective, _norm_of_gradients(optimiser)]
-        *values, last_objective, norm = torch.stack([value.detach().double() for value in known]).tolist()
-        _check_finite(last_objective, norm, batch)
-        optimiser.step()
-        for name, value in zip(found, values, strict=True):
+        for name, value in take_step(objective, found, optimiser, batch).items():
             total[name] = total.get(name, 0.0) + len(step) * value
     with torch.no_grad(), arithmetic(device, precision):
         if inside is not None:
@@ -187,6 +181,19 @@ def train_on_batch(
             model, prepared, None if prepared.view is None and inside is None else states, sweeps, inside
         )
     return {name: value / len(batch) for name, value in total.items()}
+
+
+def take_step(
+    objective: Tensor, found: dict[str, Tensor], optimiser: torch.optim.Optimizer, batch: EventStream
+) -> dict[str, float]:
+    """Move the weights against the gradient of an objective, and return what was ``found`` as numbers."""
+    optimiser.zero_grad()
+    torch.autograd.backward(objective)
+    known = [*found.values(), objective, _norm_of_gradients(optimiser)]
+    *values, last_objective, norm = torch.stack([value.detach().double() for value in known]).tolist()
+    _check_finite(last_objective, norm, batch)
+    optimiser.step()
+    return dict(zip(found, values, strict=True))
 
 
 def link_loss(logits: Tensor) -> Tensor:

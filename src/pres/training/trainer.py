@@ -22,6 +22,7 @@ from pres.training.evaluation import evaluate, replay
 from pres.training.metrics import LinkMetrics
 from pres.training.optimisers import FlatAdam
 from pres.training.rates import optimiser_for, rate
+from pres.training.scan_step import PreparedScan, prepare_scan, train_on_scan
 from pres.training.smoothing import new_filter
 from pres.training.state import EpochResult, Tensors, TrainingState, state_of
 from pres.training.step import (
@@ -59,6 +60,7 @@ class Trainer:
                 f"batch_size={config.batch_size:,} makes one batch of the {train:,} training events; the "
                 f"memory learns from the second on. Use at most {train // 2:,}{beside_a_preset}."
             )
+        check_scan(model, config)
         keep_large_blocks()
         self.epoch, self.batch, self.seconds = 1, 0, 0.0
         self.batches = self._cut(self.epoch)
@@ -75,7 +77,8 @@ class Trainer:
         self.optimiser = optimiser_for(model, events, config, self.per_step)
         self.ahead = Ahead(self.prepare)
         self.prepared_at_once = PREPARED_AT_ONCE  # events; with 1 each batch is prepared by itself
-        self._coming: dict[tuple[int, int], Prepared] = {}  # batches that were prepared with earlier ones
+        # Batches that were prepared with earlier ones.
+        self._coming: dict[tuple[int, int], Prepared | PreparedScan] = {}
         self.sums: dict[str, float] = {}  # over the events of the epoch so far
         self.history: list[EpochResult] = []
         self.between_batches = True  # False while a batch or an evaluation is half done
@@ -146,30 +149,42 @@ class Trainer:
             group["lr"] = self.learning_rate()
         if self.batch + 1 < len(self.batches) and self.ahead.pays:
             self.ahead.begin((self.epoch, self.batch + 1))
-        means = train_on_batch(
-            self.model,
-            prepared,
-            self.optimiser,
-            precision=self.config.precision,
-            smoothing=self.config.smoothing,
-            sweeps=self.config.train_sweeps,
-            depth=self.config.depth,
-            refresh=self.config.refresh or 1,
-            block=self.config.block,
-        )
+        means = self._train_on(prepared)
         for name, value in means.items():
             self.sums[name] = self.sums.get(name, 0.0) + len(batch) * value
         self.batch += 1
         self.seconds += time.perf_counter() - start
         self.between_batches = True
 
-    def prepare(self, which: tuple[int, int]) -> Prepared:
+    def _train_on(self, prepared: Prepared | PreparedScan) -> dict[str, float]:
+        config = self.config
+        if isinstance(prepared, PreparedScan):
+            return train_on_scan(
+                self.model,
+                prepared,
+                self.optimiser,
+                precision=config.precision,
+                smoothing=config.smoothing,
+            )
+        return train_on_batch(
+            self.model,
+            prepared,
+            self.optimiser,
+            precision=config.precision,
+            smoothing=config.smoothing,
+            sweeps=config.train_sweeps,
+            depth=config.depth,
+            refresh=config.refresh or 1,
+            block=config.block,
+        )
+
+    def prepare(self, which: tuple[int, int]) -> Prepared | PreparedScan:
         """Return a batch ready to train on, by its epoch and its number in that."""
         if which not in self._coming:
             self._coming = self._prepare_from(*which)
         return self._coming.pop(which).ready(self.model)
 
-    def _prepare_from(self, epoch: int, number: int) -> dict[tuple[int, int], Prepared]:
+    def _prepare_from(self, epoch: int, number: int) -> dict[tuple[int, int], Prepared | PreparedScan]:
         """Return a batch and those that follow it, as long as they are equally long and not too many."""
         config, bounds, stop = self.config, self.batches.bounds, number + 1
         most = events_at_once(self.model, self.prepared_at_once)
@@ -181,7 +196,12 @@ class Trainer:
         batches, seed = self.batches.events[bounds[number] : bounds[stop]], derived(config.seed, epoch)
         turns, window = stop - number, config.negative_window
         negatives = self.sampler.sample(batches, seed=seed, turns=turns, window=window).nodes
-        found = prepare(self.model, batches, negatives, b, config.step_size, seed, config.depth)
+        found: list[Prepared | PreparedScan] = []
+        if self.model.scans:
+            for part, drawn in zip(TemporalBatches(batches, b), torch.split(negatives, b), strict=True):
+                found.append(prepare_scan(self.model, part, drawn, config.train_staleness, seed))
+        else:
+            found += prepare(self.model, batches, negatives, b, config.step_size, seed, config.depth)
         return {(epoch, number + i): prepared for i, prepared in enumerate(found)}
 
     @property
@@ -257,6 +277,29 @@ class Trainer:
         _set_random_state(state.random, self.device)
         self.batch, self.sums = state.batch, dict(state.sums)
         self.seconds, self.history = state.seconds, list(state.history)
+
+
+def check_scan(model: MDGNN, config: FitConfig) -> None:
+    """Raise unless the settings are for the way in which the model's memory moves."""
+    if not model.scans:
+        if config.staleness is not None:
+            raise OptionError(
+                f"staleness={config.staleness} is of models whose memory is scanned: give the model "
+                "cell='scan', or leave staleness out."
+            )
+        return
+    usual = {"step_size": None, "memory": "standard", "sweeps": 1, "block": None, "refresh": None}
+    for name, value in usual.items():
+        if getattr(config, name) != value:
+            raise OptionError(
+                f"{name}={getattr(config, name)!r} is for models without cell='scan': a scan takes one step "
+                "per batch, and knows memory inside it. Leave it out."
+            )
+    if config.smoothing is not None and config.smoothing.filter:
+        raise OptionError(
+            "a model with cell='scan' corrects memory at every event, and takes no filter: train it with "
+            "PRES(filter=False), which is the coherence objective alone."
+        )
 
 
 def load_into(model: MDGNN, state: Tensors) -> None:
