@@ -1,19 +1,21 @@
 """The states of many chains ``s_k = keep_k ⊙ s_{k-1} + add_k``, found together by a segmented prefix scan.
 
 The update of a chain is linear in its state, so two updates in a row are one: ``(keep, add)`` and then
-``(keep', add')`` is ``(keep' keep, keep' add + add')``. Neighbouring rows are joined into half as many, and
-so on up to one; then the state before a pair gives that before each of its rows (Blelloch, 1990). That is
+``(keep', add')`` is ``(keep' keep, keep' add + add')``. Blocks of eight rows are joined into one row each, and
+so on up to one; then the state before a block gives that of each of its rows (Blelloch, 1990). That is
 O(m) work in O(log m) operations, whatever the lengths of the chains. A chain begins where nothing is kept.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import hardshrink, pad
 
+TOGETHER = 8  # rows of a block; with 2 everything is read and written three times as often
 _HALF = torch.bfloat16, torch.float16
 
 
@@ -34,6 +36,12 @@ def linear_scan(keep: Tensor, add: Tensor, initial: Tensor, first: Tensor) -> Te
     begun = add.index_add(0, first, keep.index_select(0, first) * initial)
     states: Tensor = _Scan.apply(keep.index_fill(0, first, 0), begun, False)  # type: ignore[no-untyped-call]
     return states
+
+
+def scan_of_gradients(keep: Tensor, grad: Tensor, first: Tensor) -> Tensor:
+    """Return the gradient `[m, d]` of what each row adds, of the gradient of the states `[m, d]`."""
+    inside = keep.index_fill(0, first, 0)
+    return _solved(torch.cat([inside[1:], torch.zeros_like(inside[:1])]), grad, backwards=True)
 
 
 class _Scan(torch.autograd.Function):
@@ -65,27 +73,30 @@ class _Scan(torch.autograd.Function):
 
 def _solved(keep: Tensor, x: Tensor, backwards: bool) -> Tensor:
     """Return the states `[m, d]` after each row, taken from the first to the last, or backwards."""
-    halves, whole_keep, whole = [], keep, x
-    while len(x) > 1:
-        if len(x) % 2:  # a row of zeros at the end changes no other
-            keep, x = pad(keep, (0, 0, 0, 1)), pad(x, (0, 0, 0, 1))
-        (keep_1, x_1), (keep_2, x_2) = _pairs(keep, x, backwards)
-        halves.append((keep_1, x_1))
-        x = torch.addcmul(x_2, keep_2, x_1)
-        keep = _without_denormals(keep_2 * keep_1)
-    before = torch.zeros_like(x)  # the state before each row: none before the first of all
-    for keep_1, x_1 in reversed(halves):
-        before = before[: len(x_1)]
-        both = before, torch.addcmul(x_1, keep_1, before)
-        before = torch.stack(both[::-1] if backwards else both, dim=1).flatten(0, 1)
-    return torch.addcmul(whole, whole_keep, before[: len(whole)])
+    m, together = len(x), min(TOGETHER, len(x))
+    if m % together:  # rows of zeros at the end change no others
+        keep, x = (pad(each, (0, 0, 0, -m % together)) for each in (keep, x))
+    solved = torch.empty_like(x)
+    keeps, xs, states = (_turns(each, together, backwards) for each in (keep, x, solved))
+    if len(xs[0]) == 1:
+        states[0].copy_(xs[0])
+    else:
+        whole_keep, whole = keeps[0], xs[0]
+        for own_keep, own in zip(keeps[1:], xs[1:], strict=True):
+            whole, whole_keep = torch.addcmul(own, own_keep, whole), own_keep * whole_keep
+        after = _solved(_without_denormals(whole_keep), whole, backwards)
+        none = torch.zeros_like(after[:1])
+        before = torch.cat([after[1:], none] if backwards else [none, after[:-1]])
+        torch.addcmul(xs[0], keeps[0], before, out=states[0])
+    for i in range(1, together):
+        torch.addcmul(xs[i], keeps[i], states[i - 1], out=states[i])
+    return solved[:m]
 
 
-def _pairs(keep: Tensor, x: Tensor, backwards: bool) -> list[tuple[Tensor, Tensor]]:
-    """Return the rows that come first and second of each pair."""
-    both = [each.view(-1, 2, each.shape[1]).unbind(1) for each in (keep, x)]
-    found = list(zip(*both, strict=True))
-    return found[::-1] if backwards else found
+def _turns(rows: Tensor, together: int, backwards: bool) -> Sequence[Tensor]:
+    """Return the rows that come first of their blocks, those that come second, and so on."""
+    turns = rows.view(-1, together, rows.shape[1]).unbind(1)
+    return turns[::-1] if backwards else turns
 
 
 def _without_denormals(product: Tensor) -> Tensor:
