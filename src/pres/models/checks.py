@@ -75,6 +75,16 @@ def check_next(batch: EventStream, start: int, times: Tensor, memory: Memory | S
         )
 
 
+def check_stands(memory: ScanMemory, start: int) -> None:
+    """Raise unless memory has taken in all events up to a batch that is to be scanned, and none of it."""
+    known = int(memory.position)
+    if known != start:
+        raise OptionError(
+            f"the memory has taken in {known:,} events, and a scan cannot begin at event {start:,}: absorb what "
+            "lies between, or restore a state from before it."
+        )
+
+
 def check_pairs(
     src: Tensor, dst: Tensor, t: Tensor, position: int, times: Tensor, memory: Memory | ScanMemory
 ) -> None:

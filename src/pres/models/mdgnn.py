@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from pres.errors import OptionError, check_choice
 from pres.events import EventStream
-from pres.models.checks import check_next, check_parts, check_room, check_whole, turns_of
+from pres.models.checks import check_next, check_parts, check_room, check_stands, check_whole, turns_of
 from pres.models.in_order import InOrder, MemoryInOrder
 from pres.models.letters import Delivery, Letters, deliveries_of, letters_of
 from pres.models.looking import Embedding, Looking
@@ -174,6 +174,7 @@ class MDGNN(Looking):
         state, message, updater = self.memory, self.message, self.updater
         assert isinstance(state, ScanMemory)
         assert isinstance(message, EventMessage) and isinstance(updater, ScanUpdater)
+        check_stands(state, window.batch.offset)
         begin, t = rows(state.memory, window.node), rows(window.events.t, window.event)
         before = torch.cat([t[:1], t[:-1]]).index_copy(0, window.first, rows(state.last_event, window.node))
         about = message(window.events.offset + window.event, t - before, begin.dtype)
