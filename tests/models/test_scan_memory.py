@@ -255,7 +255,7 @@ def test_nothing_at_or_after_its_time_matters_to_a_logit(
     usual = scores(kind, events, x, staleness, b, units, **options)
     changed = 0
     for event in (1, 9, 23, 24, 40, 59):
-        src, dst, t = events[event]
+        t = events[event][2]
         later = [i for i, (_, _, at) in enumerate(events) if at >= t and i != event]
         retimed, other, other_x = list(events), list(events), x.clone()
         for i in later:

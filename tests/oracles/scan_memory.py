@@ -1,4 +1,4 @@
-"""Memory that a linear cell moves, one event after another over dictionaries: slow, from the equations alone."""
+"""Memory that a linear cell moves, event after event over dictionaries: from the equations alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

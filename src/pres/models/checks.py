@@ -80,8 +80,8 @@ def check_stands(memory: ScanMemory, start: int) -> None:
     known = int(memory.position)
     if known != start:
         raise OptionError(
-            f"the memory has taken in {known:,} events, and a scan cannot begin at event {start:,}: absorb what "
-            "lies between, or restore a state from before it."
+            f"the memory has taken in {known:,} events, and a scan cannot begin at event {start:,}: absorb "
+            "what lies between, or restore a state from before it."
         )
 
 
