@@ -29,7 +29,7 @@ def features(seed: int, n: int, how: str) -> dict[str, Tensor]:
     return {"none": {}, "numbers": {"x": x}, "all": {"x": x, "categories": categories}}[how]
 
 
-def stream_with(events: list[Event], **columns: Tensor) -> EventStream:
+def stream_with(events: list[Event], **columns: Any) -> EventStream:
     src, dst, t = (torch.tensor(column) for column in zip(*events, strict=True))
     levels = ((0, 1, 2),) * 2 if "categories" in columns else ()
     names = ("a", "b") if levels else ()

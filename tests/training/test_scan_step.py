@@ -13,6 +13,7 @@ from pres.models import MDGNN, scanned
 from pres.models.build import build_model
 from pres.models.scanned import RESCANNED
 from pres.models.states import States
+from pres.nn import ScanUpdater
 from pres.smoothing import PRES
 from pres.training.scan_step import PreparedScan, prepare_scan, train_on_scan
 from tests.models.conftest import make, random_events, stream_of
@@ -58,8 +59,9 @@ def test_at_as_many_events_as_are_scanned_again_all_of_the_cell_learns(
     for name, grad in found.items():
         assert bool(torch.any(grad != 0)), name
     # Before the window of the second batch nothing has happened: own memory is read from the third on.
+    assert isinstance(model.updater, ScanUpdater)
     own, code, partner, partner_code, _ = model.updater.sizes
-    sizes = [own, code, partner, partner_code, 2, model.message.time.dim]
+    sizes = [own, code, partner, partner_code, 2, int(model.message.time.dim)]
     for name in ("updater.keep.weight", "updater.new.weight"):
         first, later = (torch.split(of[name], sizes, dim=1) for of in (found, gradients(model)))
         assert all(bool(torch.any(columns != 0)) for columns in later), name
@@ -135,7 +137,7 @@ def test_the_gradients_of_a_step_are_those_through_a_loop_over_events(
         for name in fast.keys() - by_hand.keys():  # the first batch sees no update
             assert start == 0 and "updater" in name and not bool(fast[name].any())
         for name, grad in by_hand.items():
-            torch.testing.assert_close(fast[name], grad, rtol=0, atol=1e-9, msg=lambda m, n=name: f"{n}: {m}")
+            torch.testing.assert_close(fast[name], grad, rtol=0, atol=1e-9)
         memory = torch.stack([slow.memory.get(node, slow.zero) for node in range(12)])
         torch.testing.assert_close(model.memory.memory, memory, rtol=0, atol=1e-9)
     assert all(bool(grad.any()) for grad in fast.values())
