@@ -28,7 +28,8 @@ def source_embeddings(
 
     The stream is replayed from its first event with the weights as they are: each batch is embedded first and
     absorbed then. Where memory is scanned no event at the same time is seen either. Trackers of a filter
-    begin anew and follow the training part; see `pres.training.evaluation.replay`. The model itself stays as it is.
+    begin anew and follow the training part; see `pres.training.evaluation.replay`. The model itself
+    stays as it is.
 
     Args:
         model: A model made from ``events``.
