@@ -324,6 +324,14 @@ def test_evaluation_leaves_weights_and_mode_as_they_were() -> None:
     assert all(value.grad is None for value in model.parameters())
 
 
+def test_a_scan_is_not_compiled_as_every_number_of_rows_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[torch.nn.Module] = []
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **options: compiled.append(self))
+    model = made("tgn")
+    model.compile_parts()
+    assert compiled == [model.message, model.embedding]
+
+
 # What else is asked of a model: embeddings along a stream, labels, and scores of any pairs.
 
 
