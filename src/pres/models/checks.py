@@ -69,9 +69,25 @@ def check_next(batch: EventStream, start: int, times: Tensor, memory: Memory | S
     check_slice(batch, times, "the model")
     known = int(memory.position)
     if start < known:
+        raise _known_already(known, start)
+
+
+def _known_already(known: int, start: int) -> OptionError:
+    return OptionError(
+        f"the memory has taken in {known:,} events and knows event {start:,} "
+        "already. Use model.reset(), or restore a state from before them."
+    )
+
+
+def check_stands(memory: ScanMemory, start: int) -> None:
+    """Raise unless memory has taken in all events up to a batch that is to be scanned, and none of it."""
+    known = int(memory.position)
+    if start < known:
+        raise _known_already(known, start)
+    if start > known:
         raise OptionError(
-            f"the memory has taken in {known:,} events and knows event {start:,} "
-            "already. Use model.reset(), or restore a state from before them."
+            f"the memory has taken in {known:,} events, and a scan cannot begin at event {start:,}: absorb "
+            "what lies between."
         )
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from pres.errors import OptionError, check_choice
 from pres.events import EventStream
-from pres.models.checks import check_next, check_parts, check_room, check_whole, turns_of
+from pres.models.checks import check_next, check_parts, check_room, check_stands, check_whole, turns_of
 from pres.models.in_order import InOrder, MemoryInOrder
 from pres.models.letters import Delivery, Letters, deliveries_of, letters_of
 from pres.models.looking import Embedding, Looking
@@ -128,9 +128,13 @@ class MDGNN(Looking):
             self.correction.reset()
 
     def compile_parts(self) -> None:
-        """Let `torch.compile` make the parts with arithmetic faster, for batches of any size."""
+        """Let `torch.compile` make the parts with arithmetic faster, for batches of any size.
+
+        Not a scan: how often it halves its rows follows from their number, so each number would be compiled.
+        """
         for part in (self.message, self.updater, self.embedding):
-            part.compile(dynamic=True)
+            if not isinstance(part, ScanUpdater):
+                part.compile(dynamic=True)
 
     def check_stream(self, events: EventStream) -> None:
         """Raise unless ``events`` is the whole stream that the model was made from."""
@@ -174,6 +178,7 @@ class MDGNN(Looking):
         state, message, updater = self.memory, self.message, self.updater
         assert isinstance(state, ScanMemory)
         assert isinstance(message, EventMessage) and isinstance(updater, ScanUpdater)
+        check_stands(state, window.batch.offset)
         begin, t = rows(state.memory, window.node), rows(window.events.t, window.event)
         before = torch.cat([t[:1], t[:-1]]).index_copy(0, window.first, rows(state.last_event, window.node))
         about = message(window.events.offset + window.event, t - before, begin.dtype)

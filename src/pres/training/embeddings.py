@@ -27,8 +27,9 @@ def source_embeddings(
     """Return the embedding `[n, dim]` of every event's source just before the event, on the CPU.
 
     The stream is replayed from its first event with the weights as they are: each batch is embedded first and
-    absorbed then. Trackers of a filter begin anew and follow the training part; see
-    `pres.training.evaluation.replay`. The model itself stays as it is.
+    absorbed then. Where memory is scanned no event at the same time is seen either. Trackers of a filter
+    begin anew and follow the training part; see `pres.training.evaluation.replay`. The model itself
+    stays as it is.
 
     Args:
         model: A model made from ``events``.
@@ -42,10 +43,19 @@ def source_embeddings(
     found = torch.empty(len(events), model.embedding.dim, dtype=model.memory.memory.dtype)
     for batch in TemporalBatches(events.to(model.memory.memory.device), batch_size):
         stop = batch.offset + len(batch)
-        view = replayed.look(batch, batch.dst.new_empty(len(batch), 0))
-        states = replayed.measure(view.nodes)
-        found[batch.offset : stop] = rows(replayed.embed(view, states), view.src)
-        take_in(replayed, batch, states, follow=batch.offset < train_end)
+        nobody = batch.dst.new_empty(len(batch), 0)
+        if replayed.scans:
+            scanned = replayed.scanned(replayed.window(batch.offset, stop))
+            view = replayed.look_into(scanned.window, nobody, staleness=len(batch))
+            assert view.received is not None
+            states = scanned.measure(view.nodes, view.received)
+            found[batch.offset : stop] = rows(replayed.embed(view, states), view.src)
+            scanned.commit()
+        else:
+            view = replayed.look(batch, nobody)
+            states = replayed.measure(view.nodes)
+            found[batch.offset : stop] = rows(replayed.embed(view, states), view.src)
+            take_in(replayed, batch, states, follow=batch.offset < train_end)
         if on_progress is not None:
             on_progress(stop, len(events))
     if not bool(found.isfinite().all()):

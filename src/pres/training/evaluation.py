@@ -221,6 +221,8 @@ def link_scores(
     if len(part) == 0:
         raise OptionError("there are no events to evaluate on.")
     check_negatives(negatives)
+    if staleness not in (0, None):
+        raise OptionError(f"staleness={staleness!r}: 0, or None for all of a batch.")
     batches = drawn_in = TemporalBatches(part, batch_size)
     if isinstance(scorer, MDGNN):
         _check_position(scorer, part)

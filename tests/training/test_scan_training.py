@@ -1,0 +1,439 @@
+"""Runs of models whose memory is scanned: stopped, kept, opened, evaluated, and asked for what they know."""
+
+import signal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import pres
+from pres.errors import OptionError
+from pres.events import EventStream
+from pres.models import MDGNN
+from pres.models.build import build_model
+from pres.models.scanned import Scanned
+from pres.sampling import NegativeSampler
+from pres.smoothing import PRES
+from pres.training import FitConfig, Trainer, evaluation, link_scores, open_run
+from pres.training.evaluation import EVALUATION_SEED, ModelScorer
+from tests.models.conftest import KINDS, make, random_events, stream_of
+from tests.oracles.sampling import Event, whole_tie_edges
+from tests.oracles.twin import scan_twin, slow_twin
+from tests.training.runs import EVENTS, results
+
+SCANNING = ("tgn", "jodie")
+SIZES: dict[str, Any] = {"memory_dim": 16, "time_dim": 8, "cell": "scan"}
+
+
+def made(kind: str = "jodie", **options: Any) -> MDGNN:
+    return build_model(kind, EVENTS, SIZES | options, seed=0)
+
+
+def trained(kind: str = "jodie", model_options: dict[str, Any] | None = None, **options: Any) -> pres.Run:
+    settings: dict[str, Any] = {"epochs": 2, "batch_size": 100} | options
+    return pres.fit(made(kind, **(model_options or {})), EVENTS, **settings)
+
+
+def trainer_of(kind: str, **options: Any) -> Trainer:
+    return Trainer(made(kind), EVENTS, FitConfig.of({"batch_size": 100, "epochs": 2} | options))
+
+
+def assert_same_state(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
+    assert one.keys() == other.keys() and one
+    for name, value in one.items():
+        assert torch.equal(value, other[name]), name
+
+
+@pytest.mark.parametrize("kind", SCANNING)
+@pytest.mark.parametrize("staleness", [0, 50])
+def test_training_learns_and_the_same_seed_gives_the_same_bits(kind: str, staleness: int) -> None:
+    one, two = (trained(kind, epochs=3, lr=3e-3, staleness=staleness) for _ in range(2))
+    assert results(one) == results(two)
+    assert_same_state(one.state, two.state)
+    assert one.history[-1].loss < one.history[0].loss
+    assert results(trained(kind, epochs=3, lr=3e-3, staleness=100)) != results(one)
+
+
+def test_fifty_events_see_the_same_memory_unless_told_otherwise() -> None:
+    assert results(trained(epochs=1)) == results(trained(epochs=1, staleness=50))
+    assert results(trained(epochs=1)) != results(trained(epochs=1, staleness=51))
+
+
+@pytest.mark.parametrize("kind", SCANNING)
+@pytest.mark.parametrize("at", [4, 11, 18])
+def test_an_interrupted_run_goes_on_to_the_same_result(
+    kind: str, at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = trained(kind, out=tmp_path / "whole")
+    committed, commit = 0, Scanned.commit
+
+    def commit_and_signal(self: Scanned) -> None:
+        nonlocal committed
+        committed += 1
+        if committed == at:  # an epoch has 11 batches, and 3 of validation
+            signal.raise_signal(signal.SIGINT)
+        commit(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Scanned, "commit", commit_and_signal)
+        with pytest.raises(KeyboardInterrupt, match=r"stopped at epoch \d, .* keeps the state before it"):
+            trained(kind, out=tmp_path / "a")
+    assert not (tmp_path / "a" / "run.json").exists()
+    resumed = trained(kind, out=tmp_path / "a", resume=True)
+    assert results(resumed) == results(whole)
+    assert_same_state(resumed.state, whole.state)
+    assert_same_state(resumed.last.model, whole.last.model)
+    assert pres.load_run(tmp_path / "a").to_dict() == resumed.to_dict()
+
+
+@pytest.mark.parametrize("kind", SCANNING)
+def test_a_state_of_the_middle_of_an_epoch_goes_on_to_the_bit(kind: str) -> None:
+    first = trainer_of(kind)
+    first.run_epoch()
+    for _ in range(4):
+        first.train_next_batch()
+    middle = first.state()
+    assert int(middle.model["memory.position"]) == 400
+    other = trainer_of(kind)
+    ends = []
+    for trainer in (first, other):
+        trainer.restore(middle)  # both take their random numbers from there
+        trainer.run_epoch()
+        ends.append(trainer.state())
+    assert [(e.loss, e.val) for e in ends[0].history] == [(e.loss, e.val) for e in ends[1].history]
+    assert_same_state(ends[0].model, ends[1].model)
+    assert_same_state(ends[0].optimiser, ends[1].optimiser)
+
+
+@pytest.mark.parametrize("kind", SCANNING)
+@pytest.mark.parametrize("options", [{"batch_size": 30}, {"batch_size": 40, "most_lost": 10, "shift": True}])
+def test_batches_prepared_together_train_as_those_prepared_alone(kind: str, options: dict[str, Any]) -> None:
+    together = trainer_of(kind, **options)
+    losses = [together.run_epoch().loss for _ in range(2)]
+    alone = trainer_of(kind, **options)
+    alone.prepared_at_once = 1
+    assert losses == [alone.run_epoch().loss for _ in range(2)]
+    assert_same_state(together.model.state_dict(), alone.model.state_dict())
+
+
+@pytest.mark.parametrize("kind", SCANNING)
+@pytest.mark.parametrize("passes", [1, 2])
+def test_an_opened_run_repeats_its_test(kind: str, passes: int, tmp_path: Path) -> None:
+    run = trained(kind, {"passes": passes, "embed": "node"}, out=tmp_path / "a")
+    opened = open_run(tmp_path / "a")
+    assert opened.model.scans and opened.model.per_node
+    assert opened.model.options == run.model_options == made(kind, passes=passes, embed="node").options
+    part, sampler = opened.events.split().test, NegativeSampler(opened.events)
+    assert pres.evaluate(opened.model, part, sampler) == run.test
+    again = pres.load_run(tmp_path / "a")
+    fresh = made(kind, passes=passes, embed="node")
+    again.restore(fresh)
+    assert_same_state(fresh.state_dict(), run.state)
+    with pytest.raises(OptionError, match="of another model or stream"):
+        again.restore(build_model(kind, EVENTS, {"memory_dim": 16, "time_dim": 8}))
+
+
+@pytest.mark.parametrize("kind", SCANNING)
+@pytest.mark.parametrize("passes", [1, 2])
+def test_bfloat16_keeps_a_float32_state_and_nearly_the_same_loss(kind: str, passes: int) -> None:
+    found = []
+    for precision in ("float32", "bfloat16"):
+        sizes = SIZES | {"passes": passes} | ({} if kind == "jodie" else {"dropout": 0.0})
+        config = FitConfig.of({"batch_size": 100, "epochs": 1, "precision": precision})
+        trainer = Trainer(build_model(kind, EVENTS, sizes, seed=0), EVENTS, config)
+        seen: list[torch.dtype] = []
+        updater = trainer.model.updater
+        updater.register_forward_hook(lambda *given, seen=seen: seen.append(given[2].dtype))
+        trainer.run_epoch()
+        assert set(seen) == {torch.float32}  # states themselves are never rounded
+        assert {value.dtype for value in trainer.model.parameters()} == {torch.float32}
+        assert trainer.model.memory.memory.dtype == torch.float32
+        found.append(trainer.history[0].loss)
+    assert found[0] == pytest.approx(found[1], abs=0.02) and found[0] != found[1]
+
+
+def test_the_coherence_objective_is_trained_on_and_told() -> None:
+    plain = trained(epochs=1, lr=3e-3)
+    run = trained(epochs=1, lr=3e-3, smoothing=PRES(filter=False, beta=1.0))
+    assert 0 < run.history[0].memory["coherence"] <= 1
+    assert "coherence" not in plain.history[0].memory
+    assert run.history[0].loss != plain.history[0].loss
+    assert made().correction is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"smoothing": PRES()}, r"takes no filter: train it with PRES\(filter=False\)"),
+        ({"step_size": 50}, "step_size=50 is for models without cell='scan'"),
+        ({"memory": "exact"}, "memory='exact' is for models without"),
+        ({"sweeps": 2}, "sweeps=2 is for models without"),
+        ({"refresh": 20}, "refresh=20 is for models without"),
+        ({"refresh": 20, "block": 50}, "block=50 is for models without"),
+        ({"preset": "large", "batch_size": 200}, "is for models without cell='scan'"),
+        ({"staleness": -1}, "staleness=-1"),
+    ],
+)
+def test_what_does_not_go_with_a_scan_is_one_clear_line(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message) as error:
+        trained(**options)
+    assert "\n" not in str(error.value)
+
+
+def test_what_only_goes_with_a_scan_is_refused_elsewhere() -> None:
+    for kind in KINDS:
+        model = build_model(kind, EVENTS, {"memory_dim": 8, "time_dim": 8})
+        with pytest.raises(OptionError, match="staleness=50 is of models whose memory is scanned") as error:
+            pres.fit(model, EVENTS, batch_size=100, staleness=50)
+        assert "\n" not in str(error.value)
+    with pytest.raises(OptionError, match="cell"):
+        build_model("apan", EVENTS, {"cell": "scan"})
+    with pytest.raises(OptionError, match="aggregate='mean' is of mail"):
+        made(aggregate="mean")
+    with pytest.raises(OptionError, match="passes=3"):
+        made(passes=3)
+
+
+def test_a_batch_size_cannot_be_chosen_for_a_scan_by_what_mail_loses() -> None:
+    with pytest.raises(OptionError, match=r"batch_size='auto'.*scan") as error:
+        trained(batch_size="auto")
+    assert "\n" not in str(error.value)
+
+
+def drawn_by(sampler: NegativeSampler, stream: EventStream, start: int, b: int, count: int) -> Tensor:
+    """The negatives of evaluation: those of batches of just ``b`` events."""
+    edges = [*range(start, len(stream), b), len(stream)]
+    parts = pairwise(edges)
+    return torch.cat([sampler.sample(stream[a:z], count, EVALUATION_SEED).nodes for a, z in parts])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("embed", ["event", "node"])
+@pytest.mark.parametrize("b", [1, 13, 50])
+def test_nothing_stale_is_one_event_after_the_other_for_models_with_mail(
+    kind: str, embed: str, b: int
+) -> None:
+    events = random_events(seed=b, n=100)
+    stream = stream_of(events, nodes=40)
+    sampler = NegativeSampler(stream, pool="nodes")
+    fast, slow = make(kind, stream, embed=embed), make(kind, stream, embed=embed)
+    start = stream.split().val.offset  # no tie is torn there
+    for model in (fast, slow):
+        for event in range(start):
+            model.absorb(stream[event : event + 1])
+    found = link_scores(fast, stream[start:], sampler, batch_size=b, negatives=2, staleness=0)
+    negatives = drawn_by(sampler, stream, start, b, 2)
+    tied = whole_tie_edges([t for _, _, t in events[start:]], 1)
+    for first, stop in pairwise(tied):
+        group = stream[start + first : start + stop]
+        with torch.no_grad():
+            view = slow.look(group, negatives[first:stop])
+            positive, negative = slow.score(view, slow.measure(view.nodes))
+        torch.testing.assert_close(found.positive[first:stop], positive.float(), rtol=0, atol=1e-6)
+        torch.testing.assert_close(found.negative[first:stop], negative.float(), rtol=0, atol=1e-6)
+        for event in range(start + first, start + stop):
+            slow.absorb(stream[event : event + 1])
+    everyone = torch.arange(stream.num_nodes)
+    torch.testing.assert_close(fast.measure(everyone).memory, slow.measure(everyone).memory)
+    again = link_scores(make(kind, stream), stream, sampler, batch_size=b)
+    assert again.fallback.shape == (100, 1)
+
+
+def scanned_scores(
+    kind: str, events: list[Event], embed: str, b: int, staleness: int | None
+) -> tuple[list[list[float]], Tensor]:
+    """What the slow way says of all events after the first 60, and what link_scores says."""
+    stream = stream_of(events, nodes=40)
+    sampler = NegativeSampler(stream, pool="nodes")
+    model = make(kind, stream, cell="scan", embed=embed, codes=3)
+    empty = torch.empty(len(events), 0)
+    memory, slow = scan_twin(model, events, empty), slow_twin(kind, model, events, empty)
+    start = sum(t < events[60][2] for _, _, t in events)
+    model.absorb(stream[:start])
+    memory.take_in(0, start)
+    found = link_scores(model, stream[start:], sampler, batch_size=b, negatives=2, staleness=staleness)  # type: ignore[arg-type]
+    negatives = drawn_by(sampler, stream, start, b, 2).tolist()
+    times = [t for _, _, t in events]
+    edges = [*range(0, len(events) - start, b), len(events) - start]
+    if staleness == 0:
+        edges = whole_tie_edges(times[start:], b)
+    wanted = []
+    with torch.no_grad():
+        for first, stop in pairwise(edges):
+            inside = memory.take_in(start + first, start + stop)
+            for i in range(first, stop):
+                src, dst, t = events[start + i]
+                tied = sum(at < t for at in times)
+                cut = tied if staleness == 0 else min(tied, start + first)
+                before = {node: inside.at(node, cut) for node in range(stream.num_nodes)}
+                slow.memory = {node: value.numpy() for node, (value, _) in before.items()}
+                slow.last_event = {node: at for node, (_, at) in before.items()}
+                asked = times[cut] if embed == "node" else t
+                wanted.append([slow.score(src, to, asked) for to in (dst, *negatives[i])])
+    return wanted, torch.cat([found.positive.unsqueeze(1), found.negative], dim=1)
+
+
+@pytest.mark.parametrize("kind", SCANNING)
+@pytest.mark.parametrize("embed", ["event", "node"])
+@pytest.mark.parametrize("staleness", [0, None])
+@pytest.mark.parametrize("b", [1, 13, 250])
+def test_link_scores_of_a_scan_are_those_of_a_loop_over_events(
+    kind: str, embed: str, staleness: int | None, b: int
+) -> None:
+    n = 90 if b == 1 else 330
+    wanted, found = scanned_scores(kind, random_events(seed=b, n=n), embed, b, staleness)
+    torch.testing.assert_close(found, torch.tensor(wanted), rtol=0, atol=1e-5)
+
+
+def test_many_negatives_are_scored_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = stream_of(random_events(seed=3, n=60), nodes=40)
+    sampler = NegativeSampler(stream, pool="nodes")
+    whole, in_parts = (make("tgn", stream, cell="scan") for _ in range(2))
+    expected = link_scores(whole, stream, sampler, batch_size=10, negatives=7)
+    monkeypatch.setattr(evaluation, "PAIRS_AT_ONCE", 25)
+    found = link_scores(in_parts, stream, sampler, batch_size=10, negatives=7)
+    torch.testing.assert_close(found.positive, expected.positive)
+    torch.testing.assert_close(found.negative, expected.negative)
+    torch.testing.assert_close(in_parts.memory.memory, whole.memory.memory)
+
+
+def test_a_part_that_does_not_follow_what_memory_knows_is_refused() -> None:
+    stream = stream_of(random_events(seed=3, n=60), nodes=40)
+    sampler = NegativeSampler(stream, pool="nodes")
+    model = make("jodie", stream, cell="scan")
+    model.absorb(stream[:20])
+    with pytest.raises(OptionError, match="taken in 20 events"):
+        link_scores(model, stream[30:], sampler)
+    with pytest.raises(OptionError, match="knows event 10 already"):
+        link_scores(model, stream[10:], sampler)
+    with pytest.raises(OptionError, match="staleness=50"):
+        link_scores(model, stream[20:], sampler, staleness=50)  # type: ignore[arg-type]
+    assert not model.training and int(model.memory.position) == 20
+
+
+def test_evaluation_leaves_weights_and_mode_as_they_were() -> None:
+    stream = stream_of(random_events(seed=2), nodes=40)
+    model = make("tgn", stream, cell="scan").train()
+    before = {name: value.clone() for name, value in model.named_parameters()}
+    link_scores(model, stream, NegativeSampler(stream, pool="nodes"), staleness=0)
+    assert model.training
+    assert all(torch.equal(value, before[name]) for name, value in model.named_parameters())
+    assert all(value.grad is None for value in model.parameters())
+
+
+def test_a_scan_is_not_compiled_as_every_number_of_rows_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[torch.nn.Module] = []
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **options: compiled.append(self))
+    model = made("tgn")
+    model.compile_parts()
+    assert compiled == [model.message, model.embedding]
+
+
+# What else is asked of a model: embeddings along a stream, labels, and scores of any pairs.
+
+
+def embedded_by_hand(kind: str, events: list[Event], model: MDGNN, b: int) -> list[Tensor]:
+    """The source of every event by memory before the batch, without what is at the event's own time."""
+    empty = torch.empty(len(events), 0)
+    memory, slow = scan_twin(model, events, empty), slow_twin(kind, model, events, empty)
+    found = []
+    with torch.no_grad():
+        for first in range(0, len(events), b):
+            inside = memory.take_in(first, min(first + b, len(events)))
+            for src, _, t in events[first : first + b]:
+                cut = min(first, sum(at < t for _, _, at in events))
+                before = {node: inside.at(node, cut) for node in range(12)}
+                slow.memory = {node: value.numpy() for node, (value, _) in before.items()}
+                slow.last_event = {node: at for node, (_, at) in before.items()}
+                found.append(torch.from_numpy(slow.embed(src, t, None)))
+    return found
+
+
+@pytest.mark.parametrize("kind", SCANNING)
+@pytest.mark.parametrize("b", [1, 7, 250])
+def test_embeddings_of_sources_are_those_of_a_loop_over_events(kind: str, b: int) -> None:
+    events = random_events(seed=b, n=60 if b == 1 else 270)
+    stream = stream_of(events)
+    model = make(kind, stream, cell="scan", codes=3)
+    model.absorb(stream[:20])
+    kept = {name: value.clone() for name, value in model.state_dict().items()}
+    found = pres.training.source_embeddings(model, stream, batch_size=b)
+    assert_same_state(model.state_dict(), kept)
+    wanted = torch.stack(embedded_by_hand(kind, events, model, b))
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", SCANNING)
+def test_labels_are_learned_from_scanned_memory(kind: str) -> None:
+    src, dst = EVENTS.src, EVENTS.dst
+    label = (torch.arange(len(src)) % 7 + src % 3 > 6).long()
+    events = EventStream(src, dst, EVENTS.t, label=label, num_nodes=EVENTS.num_nodes)
+    found = pres.classify(build_model(kind, events, SIZES, seed=0), events, epochs=2)
+    assert found.test.events == len(events.split().test) and 0 <= found.test.auc <= 1
+
+
+@pytest.mark.parametrize("kind", SCANNING)
+def test_pairs_are_scored_by_memory_after_the_last_event(kind: str) -> None:
+    events = random_events(seed=6, n=320)
+    stream = stream_of(events)
+    model = make(kind, stream, cell="scan", codes=3)
+    empty = torch.empty(len(events), 0)
+    memory, slow = scan_twin(model, events, empty), slow_twin(kind, model, events, empty)
+    for first in (0, 250):
+        model.absorb(stream[first : min(first + 250, 320)])
+        memory.take_in(first, min(first + 250, 320))
+    kept = {name: value.clone() for name, value in model.state_dict().items()}
+    src, dst = torch.arange(8), torch.arange(8).flip(0)
+    t = torch.full((8,), events[-1][2] + 5)
+    found = pres.predict(model, stream, src=src.tolist(), dst=dst.tolist(), t=t.tolist())
+    assert_same_state(model.state_dict(), kept)
+    with torch.no_grad():
+        end = memory.scan(320, 320)
+        after = {node: end.at(node, 320) for node in range(12)}
+    slow.memory = {node: value.numpy() for node, (value, _) in after.items()}
+    slow.last_event = {node: at for node, (_, at) in after.items()}
+    wanted = [slow.score(*each) for each in zip(src.tolist(), dst.tolist(), t.tolist(), strict=True)]
+    torch.testing.assert_close(found.score, torch.tensor(wanted).sigmoid().double(), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", SCANNING)
+def test_earlier_pairs_are_scored_after_a_replay_and_new_nodes_too(kind: str) -> None:
+    model = made(kind)
+    model.absorb(EVENTS[:400])
+    kept = {name: value.clone() for name, value in model.state_dict().items()}
+    t = [float(EVENTS.t[i]) for i in (150, 420, 1_499)]
+    assert EVENTS.ids.dst_values is not None
+    found = pres.predict(
+        model, EVENTS, src=[0, 1, 999_999], dst=int(EVENTS.ids.dst_values[0]), t=t, unknown="new"
+    )
+    assert_same_state(model.state_dict(), kept)
+    assert found.new.tolist() == [False, False, True] and bool(found.score.isfinite().all())
+
+
+@pytest.mark.parametrize("kind", SCANNING)
+def test_a_model_on_a_store_trains_as_on_the_same_events_in_memory(kind: str, tmp_path: Path) -> None:
+    pres.write_store("synthetic", tmp_path / "s", num_events=1_500)
+    opened = pres.open_store(tmp_path / "s")
+    found = [
+        pres.fit(build_model(kind, events, SIZES, seed=0), events, batch_size=150, epochs=1)
+        for events in (EVENTS, opened)
+    ]
+    assert results(found[0]) == results(found[1])
+    assert_same_state(found[0].state, found[1].state)
+
+
+def test_a_scorer_that_absorbs_what_it_did_not_score_moves_memory_alike() -> None:
+    stream = stream_of(random_events(seed=3, n=300))
+    one, two = (make("jodie", stream, cell="scan") for _ in range(2))
+    scorer = ModelScorer(one)
+    for start in (0, 100, 200):
+        batch = stream[start : start + 100]
+        if start != 100:
+            scorer.score(batch, batch.dst.unsqueeze(1))
+        scorer.absorb(batch)
+        two.absorb(batch)
+    torch.testing.assert_close(one.memory.memory, two.memory.memory)
+    assert int(one.memory.position) == 300
