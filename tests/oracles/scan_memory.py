@@ -34,13 +34,13 @@ class OnePass:
 class SlowScan:
     """The weights of a cell, its settings, and the memory of every node before the events to pass again.
 
-    ``keep`` and ``new`` read own memory, own code, partner's memory, partner's code, features, and time.
+    ``update`` and ``new`` read own memory, own code, partner's memory, partner's code, features, and time.
     """
 
     events: Sequence[Event]
     x: Tensor  # [n, f] what is known of each event
     codes: Tensor  # [nodes, c]
-    keep: tuple[Tensor, Tensor]  # weight and bias
+    update: tuple[Tensor, Tensor]  # weight and bias
     new: tuple[Tensor, Tensor]
     frequency: Tensor
     phase: Tensor
@@ -52,7 +52,7 @@ class SlowScan:
 
     @property
     def zero(self) -> Tensor:
-        return torch.zeros(len(self.keep[1]), dtype=torch.float64)
+        return torch.zeros(len(self.update[1]), dtype=torch.float64)
 
     def held(self, position: int) -> int:
         """How many events memory holds when the first ``position`` are in."""
@@ -63,7 +63,7 @@ class SlowScan:
         return max(0, min(position - self.again, tied))
 
     def gates(self, event: int, own: int, partner: int, of_partner: Tensor, gap: float) -> Tensor:
-        """What is kept and what is new, [2, d]."""
+        """How much is updated and what is new, [2, d]."""
         message = torch.cat(
             [
                 self.memory.get(own, self.zero),
@@ -74,8 +74,8 @@ class SlowScan:
                 torch.cos(gap / self.scale * self.frequency + self.phase),
             ]
         )
-        kept = 1 / (1 + torch.exp(-(self.keep[0] @ message + self.keep[1])))
-        return torch.stack([kept, torch.tanh(self.new[0] @ message + self.new[1])])
+        updated = 1 / (1 + torch.exp(-(self.update[0] @ message + self.update[1])))
+        return torch.stack([updated, torch.tanh(self.new[0] @ message + self.new[1])])
 
     def once(self, first: int, stop: int, earlier: OnePass | None) -> OnePass:
         """One pass; partners' memory is that before all these events, or just before each in ``earlier``."""
@@ -90,8 +90,8 @@ class SlowScan:
                 of_partner = self.memory.get(partner, self.zero)
                 if earlier is not None:
                     of_partner = earlier.at(partner, event)[0].detach()
-                kept, new = self.gates(event, own, partner, of_partner, t - t_of.get(own, start))
-                moved[own] = kept * memory.get(own, self.zero) + (1 - kept) * new
+                updated, new = self.gates(event, own, partner, of_partner, t - t_of.get(own, start))
+                moved[own] = (1 - updated) * memory.get(own, self.zero) + updated * new
             for own, value in moved.items():  # both ends at once
                 memory[own], t_of[own] = value, t
                 found.after[event, own] = value

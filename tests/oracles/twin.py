@@ -41,7 +41,7 @@ def scan_twin(
         events=events,
         x=x.double(),
         codes=model.codes.table,
-        keep=(cell.keep.weight, cell.keep.bias),
+        update=(cell.update.weight, cell.update.bias),
         new=(cell.new.weight, cell.new.bias),
         frequency=time.frequency,
         phase=time.phase,

@@ -54,7 +54,7 @@ def test_at_as_many_events_as_are_scanned_again_all_of_the_cell_learns(
         if start == RESCANNED:
             found = gradients(model)
     cell = {name for name in found if name.startswith("updater.")}
-    assert cell == {f"updater.{part}.{what}" for part in ("keep", "new") for what in ("bias", "weight")}
+    assert cell == {f"updater.{part}.{what}" for part in ("update", "new") for what in ("bias", "weight")}
     assert found.keys() == {name for name, p in model.named_parameters() if p.requires_grad}
     for name, grad in found.items():
         assert bool(torch.any(grad != 0)), name
@@ -62,7 +62,7 @@ def test_at_as_many_events_as_are_scanned_again_all_of_the_cell_learns(
     assert isinstance(model.updater, ScanUpdater)
     own, code, partner, partner_code, _ = model.updater.sizes
     sizes = [own, code, partner, partner_code, 2, int(model.message.time.dim)]
-    for name in ("updater.keep.weight", "updater.new.weight"):
+    for name in ("updater.update.weight", "updater.new.weight"):
         first, later = (torch.split(of[name], sizes, dim=1) for of in (found, gradients(model)))
         assert all(bool(torch.any(columns != 0)) for columns in later), name
         for part in (1, 3, 4, 5):  # codes, features, time

@@ -74,7 +74,7 @@ class ScanUpdater(nn.Module):
         with torch.no_grad():  # what the second pass reads of the first teaches nothing
             after = gated_scan(gates + rows(linear(begin, partner), whose), begin, first)
             before = _before(after, begin, first)
-        return gated_scan(gates.addmm_(rows(before, other), partner.T), begin, first)
+        return gated_scan(torch.addmm(gates, rows(before, other), partner.T), begin, first)
 
 
 def gated_scan(gates: Tensor, begin: Tensor, first: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ class _GatedScan(torch.autograd.Function):
         return after
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         update, new, keep, begin, first, after = ctx.saved_tensors
         grad = scan_of_gradients(keep, grad, first)
