@@ -12,13 +12,12 @@ from pres.events import EventStream
 from pres.models.scanned import Scanned, Window, held
 from pres.nn.codes import NodeCodes
 from pres.nn.gather import rows
-from pres.nn.mailbox_reading import Reading
-from pres.nn.mailbox_scan import AGES, Chains, MailboxScan, age_rows, ages_of
+from pres.nn.mailbox_reading import Reading, age_rows, ages_of
+from pres.nn.mailbox_scan import Chains, MailboxScan
 from pres.nn.messages import EventMessage
 from pres.nn.scan_mailboxes import ScanMailboxes
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.slots import Slots
-from pres.ranking import ranking
 from pres.sampling import TemporalIndex
 
 
@@ -65,12 +64,6 @@ class MailWindow(Window):
         return cls(**fields, stream=stream, mail_keys=mail_keys, mail=mail)
 
     @cached_property
-    def sent(self) -> Tensor:
-        """A number `[h]` of the mail of each entry: see `ScanMailboxes`."""
-        by_dst = rows(self.node, self.chain) != rows(self.events.src, self.event)
-        return 2 * (self.events.offset + self.event) + by_dst
-
-    @cached_property
     def inside(self) -> Tensor:
         """How many mails of the window have reached the node of each entry `[h]`, its own included."""
         first = torch.searchsorted(self.mail_keys, self.node * len(self.events))
@@ -82,65 +75,57 @@ class MailWindow(Window):
         """Return the memory inside the window, which memory must stand at the beginning of."""
         assert isinstance(memory, ScanMailboxes) and isinstance(updater, MailboxScan)
         assert isinstance(message, EventMessage)
-        begin, events, time = rows(memory.memory, self.node), self.events, message.time
+        begin, time = rows(memory.memory, self.node), message.time
         places, stored = self._stored(memory)
-        sent = rows(memory.sent.view(-1), stored)
-        event, by_dst = sent >> 1, (sent & 1).bool()
-        src, dst = rows(self.stream.src, event), rows(self.stream.dst, event)
-        own, partner = torch.where(by_dst, dst, src), torch.where(by_dst, src, dst)
-        content = [rows(memory.mail.flatten(0, 1), stored), codes(own), codes(partner)]
-        offset = torch.arange(events.offset, events.offset + len(events), device=begin.device)
-        states, before = updater(
+        events = torch.arange(len(self.events), device=begin.device) + self.events.offset
+        states, mails = updater(
             begin,
             codes(self.node),
-            message.features(offset, begin.dtype),
+            message.features(events, begin.dtype),
             time(self.since_last(memory)),
-            torch.cat([*content, message.features(event, begin.dtype)], dim=1),
-            ages_of(time).to(begin.dtype),
+            rows(memory.mail.flatten(0, 1), stored),
+            time(ages_of(begin.device) * time.scale),
             Chains(self.first, self.chain, self.other, self.event),
-            self._reading(places, sent, updater.heads, message),
+            self._reading(places, rows(memory.mail_event.view(-1), stored), time.scale, updater.heads),
         )
-        return ScannedMail(self, memory, begin, states, before)
+        return ScannedMail(self, memory, begin, states, mails)
 
     def _stored(self, memory: ScanMailboxes) -> tuple[Tensor, Tensor]:
-        """Return which stored mails are read, and where they are in memory.
+        """Return which mails from before the window are read, and where they are in memory `[p]`.
 
-        They are numbered, the same mail of several mailboxes once: ``places`` `[c, slots]` has the numbers of
-        each node's mails, the newest first; -1 where there is none that any entry reads.
+        The former are numbers `[c, slots]` below ``p`` of each node's, the newest first; -1 where there is
+        none that any entry reads.
         """
         place, there = memory.newest(self.node)
         back = torch.arange(memory.slots, device=place.device)
         there = there & (back < (memory.slots - rows(self.inside, self.first)).unsqueeze(1))
-        read = there.flatten().nonzero().squeeze(1)
-        place = rows(place.flatten(), read)
-        mails = ranking(rows(memory.sent.view(-1), place))
-        places = torch.full_like(there, -1, dtype=torch.int64)
-        places.view(-1).index_copy_(0, read, mails.place)
-        return places, rows(place, rows(mails.order, mails.starts))
+        number = torch.where(there, there.flatten().cumsum(0).view_as(place) - 1, -1)
+        return number, rows(place.flatten(), there.flatten().nonzero().squeeze(1))
 
-    def _reading(self, places: Tensor, sent: Tensor, heads: int, message: EventMessage) -> Reading:
-        """Return what each entry's node reads: its newest mails, up to its own of the entry's event."""
+    def _reading(self, places: Tensor, stored: Tensor, unit: float, heads: int) -> Reading:
+        """Return what each entry's node reads: its newest mails, up to its own of the entry's event.
+
+        Stored mails are at ``places`` `[c, slots]`, see `_stored`, and are of the events ``stored`` `[p]`.
+        """
         h, k = len(self.keys), places.shape[1]
         slot, inside = torch.arange(k, device=places.device), self.inside.unsqueeze(1)
         newest = torch.searchsorted(self.mail_keys, self.keys).unsqueeze(1)
-        within, older = slot < inside, (slot - inside).clamp(min=0)
-        found = rows(places.flatten(), self.chain.unsqueeze(1) * k + older)
-        mail = torch.where(found >= 0, h + found, -1)
+        older = rows(places.flatten(), self.chain.unsqueeze(1) * k + (slot - inside).clamp(min=0))
+        mail = torch.where(older >= 0, h + older, -1)
         if h:
-            mail = torch.where(within, rows(self.mail, (newest - slot).clamp(min=0)), mail)
+            mail = torch.where(slot < inside, rows(self.mail, (newest - slot).clamp(min=0)), mail)
         slots = Slots.of(mail >= 0)
         mail = slots.pack(mail)
         t = rows(self.events.t, self.event)
-        age = rows(t, slots.query) - rows(torch.cat([t, rows(self.stream.t, sent >> 1)]), mail)
-        row = h + len(sent) + age_rows(age, message.time)
-        return Reading(heads, slots, mail, row, h + len(sent) + AGES)
+        age = rows(t, slots.query) - rows(torch.cat([t, rows(self.stream.t, stored)]), mail)
+        return Reading(heads, slots, mail, age_rows(age / unit), h, h + len(stored))
 
 
 @dataclass(frozen=True, eq=False)
 class ScannedMail(Scanned):
-    """The memory of a window's nodes, and what their mails hold."""
+    """The memory of a window's nodes, and the mails that they send."""
 
-    before: Tensor  # [h, d] the memory of each entry's node in its mail
+    mails: Tensor  # [h, d] of each entry
 
     @torch.no_grad()
     def commit(self) -> None:
@@ -148,19 +133,17 @@ class ScannedMail(Scanned):
         super().commit()
         window, memory = self.window, self.memory
         assert isinstance(window, MailWindow) and isinstance(memory, ScanMailboxes)
-        w, keys = max(len(window.events), 1), window.mail_keys
-        to = torch.div(keys, w, rounding_mode="floor")
-        in_time = (keys - to * w < held(len(window.events), window.events.t)).nonzero().squeeze(1)
-        to, mail = rows(to, in_time), rows(window.mail, in_time)
-        recipients = torch.unique_consecutive(to, return_inverse=True, return_counts=True)
-        _, group, counts = recipients
-        end = rows(counts.cumsum(0), group)
-        at = torch.arange(len(to), device=to.device)
-        newest = (end - at <= memory.slots).nonzero().squeeze(1)  # the others have no slot any more
-        rank = rows(at - end + rows(counts, group), newest)
-        to, mail = rows(to, newest), rows(mail, newest)
-        content = torch.cat([rows(self.before, mail), rows(self.before, rows(window.other, mail))], dim=1)
-        memory.deliver(to, rank, rows(window.sent, mail), content)
+        w = max(len(window.events), 1)
+        to = torch.div(window.mail_keys, w, rounding_mode="floor")
+        at = window.mail_keys - to * w
+        known = (at < held(len(window.events), window.events.t)).nonzero().squeeze(1)
+        to = rows(to, known)
+        _, group, counts = torch.unique_consecutive(to, return_inverse=True, return_counts=True)
+        left = rows(counts.cumsum(0), group) - torch.arange(len(to), device=to.device)  # 1 at a node's newest
+        newest = (left <= memory.slots).nonzero().squeeze(1)  # the others have no slot any more
+        known, rank = rows(known, newest), rows(rows(counts, group) - left, newest)
+        mails = rows(self.mails, rows(window.mail, known))
+        memory.deliver(rows(to, newest), rank, window.events.offset + rows(at, known), mails)
 
 
 def _sorted(keys: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""Attention over mailboxes that share their mails: a key and a value is made once for each mail.
+"""Attention over mailboxes that share their mails: each mail is projected once, wherever it is read.
 
-A mail goes to a node and to its neighbours, and each reads it at several events in a row. So keys and values
-lie in a table, and what a query reads is given by places in it.
+A mail goes to a node and to its neighbours, and each reads it at several events in a row. So the projected
+mails lie in a table, and what a query reads is given by places in it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from pres.nn.attention import dots, softmax, weighted_sums
+from pres.nn.gather import rows
 from pres.nn.slots import Slots
 from pres.nn.twice import differentiable_gradients
 from pres.ranking import Ranking, ranking
@@ -21,122 +22,130 @@ from pres.ranking import Ranking, ranking
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What queries read: in each filled slot the sum of two rows, those of a mail and of its age.
+    """What queries read: the mail in each filled slot, and how old it is.
 
-    There are queries and rows for each head, one head after another.
+    In a head's work there are queries and mails of its own; those of all heads are one after another.
     """
 
     heads: int
     slots: Slots  # of one head's queries
-    mail: Tensor  # [s] the mail's row
-    age: Tensor  # [s] the age's row
-    table: int  # rows of one head
+    mail: Tensor  # [s] the mail in each filled slot, as a row of a table
+    age: Tensor  # [s] its age, as a row of another
+    learned: int  # rows of the first that have a gradient; they come first
+    mails: int  # all its rows
+
+    def read(self, query: Tensor, mails: Tensor, ages: Tensor) -> Tensor:
+        """Return `[q, d]`, what queries `[q, d]` read: ``softmax(query · (mail + age)) mail``, by head.
+
+        Args:
+            query: The queries.
+            mails: Projected mails `[mails, d]`: keys but for the age, and values.
+            ages: What each age adds to a key `[ages, d]`.
+        """
+        if not len(query):
+            return query
+        size = query.shape[1] // self.heads
+        of_query, of_mails, of_ages = (
+            each.view(len(each), self.heads, size).transpose(0, 1) for each in (query, mails, ages)
+        )
+        of_query = of_query * size**-0.5
+        by_age = rows(torch.bmm(of_query, of_ages.transpose(1, 2)).flatten(), self._asked_age)
+        flat = (each.reshape(-1, size) for each in (of_query, of_mails))
+        found: Tensor = _Read.apply(self, *flat, by_age)  # type: ignore[no-untyped-call]
+        return found.view(self.heads, len(query), size).transpose(0, 1).reshape(query.shape)
 
     @cached_property
     def of_heads(self) -> Slots:
         """The slots of all heads' queries."""
         slots = self.slots
         q, k = slots.mask.shape
-        head = torch.arange(self.heads, device=slots.mask.device).unsqueeze(1)
         return Slots(
             slots.mask.repeat(self.heads, 1),
-            (slots.filled + head * (q * k)).flatten(),
-            (slots.query + head * q).flatten(),
-            (slots.starts + head * len(slots)).flatten(),
+            self._of_heads(slots.filled, q * k),
+            self._of_heads(slots.query, q),
+            self._of_heads(slots.starts, len(slots)),
         )
-
-    @cached_property
-    def query(self) -> Tensor:
-        """The query `[2 s heads]` that reads each row."""
-        return self.of_heads.query.repeat_interleave(2)
 
     @cached_property
     def row(self) -> Tensor:
-        """Each row that is read `[2 s heads]`: a mail's, its age's, the next mail's."""
-        both = torch.stack([self.mail, self.age], dim=1).flatten()
-        return (both + self._head * self.table).flatten()
+        """The mail `[heads s]` in each slot of all heads' queries."""
+        return self._of_heads(self.mail, self.mails)
 
     @cached_property
     def by_row(self) -> Ranking:
-        """What is read `[2 s heads]`, sorted by the row."""
-        found = ranking(torch.stack([self.mail, self.age], dim=1).flatten())
-        n = len(found.order)
+        """The slots of all heads' queries that read a mail with a gradient, sorted by the mail."""
+        slots = (self.mail < self.learned).nonzero().squeeze(1)
+        found = ranking(self.mail.index_select(0, slots))
         return Ranking(
-            values=(found.values + self._head * self.table).flatten(),
-            place=(found.place + self._head * len(found.values)).flatten(),
-            order=(found.order + self._head * n).flatten(),
-            starts=(found.starts + self._head * n).flatten(),
+            values=self._of_heads(found.values, self.mails),
+            place=self._of_heads(found.place, len(found.values)),
+            order=self._of_heads(slots.index_select(0, found.order), len(self.mail)),
+            starts=self._of_heads(found.starts, len(slots)),
         )
 
-    @property
-    def _head(self) -> Tensor:
-        return torch.arange(self.heads, device=self.mail.device).unsqueeze(1)
+    @cached_property
+    def _asked_age(self) -> Tensor:
+        """Where the score of each slot's age is among those of all queries and ages, see `ages_of`."""
+        return self.of_heads.query * AGES + self.age.repeat(self.heads)
 
-    def read(self, query: Tensor, table: Tensor) -> Tensor:
-        """Return `[q, d]`, the values that queries `[q, d]` read, from keys and values side by side.
-
-        Args:
-            query: The queries of all heads, side by side.
-            table: Keys of all heads, then values of all heads `[table, 2 d]`.
-        """
-        if not len(query):
-            return query
-        q, dim = query.shape
-        size = dim // self.heads
-        of_head = query.view(q, self.heads, size).transpose(0, 1).reshape(-1, size) * size**-0.5
-        keys, values = table.view(-1, 2, self.heads, size).permute(1, 2, 0, 3).reshape(2, -1, size).unbind(0)
-        found: Tensor = _Read.apply(self, of_head, keys, values)  # type: ignore[no-untyped-call]
-        return found.view(self.heads, q, size).transpose(0, 1).reshape(q, dim)
+    def _of_heads(self, places: Tensor, size: int) -> Tensor:
+        """Return places among ``size`` of one head as those among all heads'."""
+        return (places + size * torch.arange(self.heads, device=places.device).unsqueeze(1)).flatten()
 
 
-def read_plainly(reading: Reading, query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-    """Return what `Reading.read` does of each head, by a key and a value for every slot."""
+def read_plainly(reading: Reading, query: Tensor, mails: Tensor, by_age: Tensor) -> Tensor:
+    """Return what `Reading.read` does of each head, by a copy of the mail in every slot."""
     slots = reading.of_heads
-    key, value = (
-        slots.pad(table[reading.row].view(-1, 2, table.shape[1]).sum(1).T).permute(1, 2, 0)
-        for table in (keys, values)
-    )
-    weight = softmax(torch.einsum("qs,qks->qk", query, key), slots)
-    return torch.einsum("qk,qks->qs", weight, value)
+    copies = slots.pad(mails[reading.row].T).permute(1, 2, 0)
+    weight = softmax(torch.einsum("qs,qks->qk", query, copies) + slots.pad(by_age), slots)
+    return torch.einsum("qk,qks->qs", weight, copies)
 
 
 class _Read(torch.autograd.Function):
-    """Scores, softmax and weighted means of the heads' values, by kernels that read rows where they are."""
+    """Scores, softmax and weighted means of the heads' mails, by kernels that read rows where they are."""
 
     @staticmethod
-    def forward(ctx: Any, reading: Reading, query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    def forward(ctx: Any, reading: Reading, query: Tensor, mails: Tensor, by_age: Tensor) -> Tensor:
         slots = reading.of_heads
-        score = dots(query, keys, reading.query, reading.row).view(-1, 2).sum(1)
+        score = dots(query, mails, slots.query, reading.row).add_(by_age)
         weight = softmax(slots.pad(score), slots)
-        ctx.save_for_backward(query, keys, values, weight)
+        ctx.save_for_backward(query, mails, by_age, weight)
         ctx.reading = reading
-        return weighted_sums(values, reading.row, 2 * slots.starts, _twice(slots.pack(weight)))
+        return weighted_sums(mails, reading.row, slots.starts, slots.pack(weight))
 
     @staticmethod
     def backward(ctx: Any, of_found: Tensor) -> tuple[Tensor | None, ...]:
-        reading, (query, keys, values, weight) = ctx.reading, ctx.saved_tensors
+        reading, (query, mails, by_age, weight) = ctx.reading, ctx.saved_tensors
         if torch.is_grad_enabled():  # the gradient itself is to be differentiated
 
-            def plain(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-                return read_plainly(reading, query, keys, values)
+            def plain(query: Tensor, mails: Tensor, by_age: Tensor) -> Tensor:
+                return read_plainly(reading, query, mails, by_age)
 
             needed = ctx.needs_input_grad[1:]
-            return None, *differentiable_gradients(plain, (query, keys, values), needed, of_found)
+            return None, *differentiable_gradients(plain, (query, mails, by_age), needed, of_found)
         slots, by, of_found = reading.of_heads, reading.by_row, of_found.contiguous()
-        of_weight = slots.pad(dots(of_found, values, reading.query, reading.row).view(-1, 2).sum(1))
-        of_score = weight * (of_weight - (weight * of_weight).sum(-1, keepdim=True))
-        score, kept = _twice(slots.pack(of_score)), _twice(slots.pack(weight))
-        asker = reading.query.index_select(0, by.order)
-        of_keys = weighted_sums(query, asker, by.starts, score.index_select(0, by.order))
-        of_values = weighted_sums(of_found, asker, by.starts, kept.index_select(0, by.order))
+        of_weight = slots.pad(dots(of_found, mails, slots.query, reading.row))
+        of_score = slots.pack(weight * (of_weight - (weight * of_weight).sum(-1, keepdim=True)))
+        asker, kept = slots.query.index_select(0, by.order), slots.pack(weight)
+        of_mails = weighted_sums(query, asker, by.starts, of_score.index_select(0, by.order))
+        of_mails += weighted_sums(of_found, asker, by.starts, kept.index_select(0, by.order))
         return (
             None,
-            weighted_sums(keys, reading.row, 2 * slots.starts, score),
-            torch.zeros_like(keys).index_copy_(0, by.values, of_keys),
-            torch.zeros_like(values).index_copy_(0, by.values, of_values),
+            weighted_sums(mails, reading.row, slots.starts, of_score),
+            torch.zeros_like(mails).index_copy_(0, by.values, of_mails),
+            of_score,
         )
 
 
-def _twice(values: Tensor) -> Tensor:
-    """Return values `[s]` of slots as those of the two rows of each."""
-    return values.unsqueeze(1).expand(-1, 2).flatten()
+AGES = 96  # rows of a table of ages, enough for any
+PER_FACTOR = 4  # of them to a factor of e
+
+
+def age_rows(age: Tensor) -> Tensor:
+    """Return which row of a table each age `[n]`, in the unit of an encoding, is nearest to."""
+    return torch.round(torch.log1p(age.double()) * PER_FACTOR).long().clamp(max=AGES - 1)
+
+
+def ages_of(device: torch.device) -> Tensor:
+    """Return the ages `[AGES]` of a table's rows."""
+    return torch.expm1(torch.arange(AGES, device=device, dtype=torch.float64) / PER_FACTOR)

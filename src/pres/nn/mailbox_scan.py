@@ -12,10 +12,6 @@ from pres.errors import OptionError
 from pres.nn.gather import rows
 from pres.nn.mailbox_reading import Reading
 from pres.nn.scan_updater import KEPT, gated_scan
-from pres.nn.time_encoding import TimeEncoding
-
-AGES = 512  # rows of a table of ages, enough for any
-PER_FACTOR = 16  # of them to a factor of e
 
 
 class Chains(NamedTuple):
@@ -28,15 +24,16 @@ class Chains(NamedTuple):
 
 
 class MailboxScan(nn.Module):
-    """``s_k = a_k ⊙ s_{k-1} + (1 - a_k) ⊙ n_k``, with ``a_k, n_k = σ(A [m_k, r_k]), tanh(N [m_k, r_k])``.
+    """``s_k = a_k ⊙ s_{k-1} + (1 - a_k) ⊙ n_k``, with ``a_k, n_k = σ(A m_k), tanh(N m_k)``.
 
-    At a node's k-th event, ``m_k`` holds its own memory and its partner's, their codes, the event's features
-    and the time since the node's event before. ``r_k`` is what the node's memory reads in its mailbox by
-    attention. A mail holds the sender's memory, its partner's, their codes and the event's features. Its age
-    is added to key and value, rounded to about one part in `PER_FACTOR`.
+    The mail of a node's k-th event is ``u_k = U [s_i, s_j, c_i, c_j, x]``: the node's memory and its
+    partner's, their codes and the event's features. The message ``m_k = [u_k, r_k, φ(Δt)]`` holds it, what
+    the node reads in its mailbox, and the time since its event before. It reads by attention, at an event
+    also the event's own mail: ``r_k = softmax(Q s_i · (u + W φ(age))) u`` over the mails ``u`` it holds. Ages
+    are rounded, see `age_rows`. Mails from before the scan are as they were when they were sent.
 
-    All those memories are from before the scan; with two passes they are those just before the events, as
-    the first pass has found them, and teach nothing.
+    All those memories are from before the scan. With two passes they are those just before the events, as
+    the first pass has found them; that teaches nothing.
 
     Args:
         memory_dim: Size of a memory.
@@ -57,17 +54,16 @@ class MailboxScan(nn.Module):
             raise OptionError(f"heads={heads} must divide memory_dim={memory_dim}.")
         self.heads, self.passes = heads, passes
         self.sizes = [memory_dim, memory_dim, code_dim, code_dim, feature_dim]
-        mail, message = sum(self.sizes) + time_dim, sum(self.sizes) + memory_dim + time_dim  # time comes last
+        self.mail = nn.Linear(sum(self.sizes), memory_dim)
         self.query = nn.Linear(memory_dim, memory_dim)
-        self.key = nn.Linear(mail, memory_dim, bias=False)  # a bias would cancel in the softmax
-        self.value = nn.Linear(mail, memory_dim)
-        self.keep, self.new = (nn.Linear(message, memory_dim) for _ in range(2))
+        self.age = nn.Linear(time_dim, memory_dim, bias=False)
+        self.keep, self.new = (nn.Linear(2 * memory_dim + time_dim, memory_dim) for _ in range(2))
         nn.init.constant_(self.keep.bias, KEPT)
 
     @property
     def of_messages(self) -> list[Tensor]:
-        """The weights whose columns read a message or a mail, time last."""
-        return [self.key.weight, self.value.weight, self.keep.weight, self.new.weight]
+        """The weights whose last columns read encoded time."""
+        return [self.age.weight, self.keep.weight, self.new.weight]
 
     def forward(
         self,
@@ -80,7 +76,7 @@ class MailboxScan(nn.Module):
         chains: Chains,
         reading: Reading,
     ) -> tuple[Tensor, Tensor]:
-        """Return the memory `[h, d]` after each entry of all chains, and that `[h, d]` which its mail holds.
+        """Return the memory `[h, d]` after each entry of all chains, and the mail `[h, d]` that it sends.
 
         What depends on a node or an event alone is multiplied once for each.
 
@@ -89,52 +85,33 @@ class MailboxScan(nn.Module):
             codes: The code of its node `[c, code_dim]`.
             features: The features of all events `[w, feature_dim]`.
             since: The encoded time since the event before of each entry `[h, time_dim]`.
-            stored: Mails from before all chains `[p, …]`, each without its age.
-            ages: The encoded `ages_of` a table `[AGES, time_dim]`.
+            stored: Mails from before all chains `[p, d]`.
+            ages: The encoded ages of a table `[AGES, time_dim]`.
             chains: Which entries there are.
-            reading: What each entry's node reads; mails are those of the entries, then the stored ones, and
-                then there are the ages.
+            reading: What each entry's node reads; mails are those of the entries, then the stored ones.
         """
-        d, first, whose = begin.shape[1], chains.first, rows(chains.chain, chains.other)
-        mail = torch.cat([self.key.weight, self.value.weight])
-        gate = torch.cat([self.keep.weight, self.new.weight])
-        known = sum(self.sizes)
-        weights = torch.cat([mail[:, :known], gate[:, :known]])
-        own, partner, own_code, partner_code, of_event = torch.split(weights, self.sizes, dim=1)
-        value_bias = torch.cat([torch.zeros_like(self.value.bias), self.value.bias])
-        bias = torch.cat([value_bias, self.keep.bias, self.new.bias])
-        fixed = rows(linear(features, of_event, bias), chains.event) + rows(
-            linear(codes, own_code), chains.chain
+        (first, chain, other, event), d = chains, begin.shape[1]
+        own, partner, own_code, partner_code, feature = torch.split(self.mail.weight, self.sizes, dim=1)
+        gate, bias = (
+            torch.cat([self.keep.weight, self.new.weight]),
+            torch.cat([self.keep.bias, self.new.bias]),
         )
-        fixed = fixed + rows(linear(codes, partner_code), whose)
-        of_time = linear(since, gate[:, known + d :])
-        others = [linear(stored, mail[:, :known], value_bias), linear(ages, mail[:, known:])]
+        whose, age = rows(chain, other), linear(ages, self.age.weight).to(begin.dtype)
+        of_since = linear(since, gate[:, 2 * d :], bias)
+        fixed = rows(linear(features, feature, self.mail.bias), event)
+        fixed = fixed + rows(linear(codes, own_code), chain) + rows(linear(codes, partner_code), whose)
 
-        def scan(of_memories: Tensor, query: Tensor) -> Tensor:
-            mails, gates = torch.split(fixed + of_memories, 2 * d, dim=1)
-            table = torch.cat([mails, *others]).to(begin.dtype)
-            read = reading.read(query.to(begin.dtype), table)
-            gates = gates + of_time + linear(read, gate[:, known : known + d])
-            return gated_scan(gates, begin, first)
+        def scan(of_memories: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
+            mails = (fixed + of_memories).to(begin.dtype)
+            read = reading.read(query.to(begin.dtype), torch.cat([mails, stored]), age)
+            gates = of_since + linear(torch.cat([mails, read], dim=1), gate[:, : 2 * d])
+            return gated_scan(gates, begin, first), mails
 
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.passes == 1):
-            of_begin = rows(linear(begin, own), chains.chain) + rows(linear(begin, partner), whose)
-            after = scan(of_begin, rows(self.query(begin), chains.chain))
+            of_begin = rows(linear(begin, own), chain) + rows(linear(begin, partner), whose)
+            states, mails = scan(of_begin, rows(self.query(begin), chain))
         if self.passes == 1:
-            return after, rows(begin, chains.chain)
-        before = torch.cat([after[:1], after[:-1]]).index_copy(0, first, begin.to(after.dtype))
-        of_before = linear(before, own) + rows(linear(before, partner), chains.other)
-        return scan(of_before, self.query(before)), before
-
-
-def age_rows(age: Tensor, time: TimeEncoding) -> Tensor:
-    """Return which row of a table each age is nearest to."""
-    row = torch.round(torch.log1p(age.double() / time.scale) * PER_FACTOR)
-    return row.long().clamp(max=AGES - 1)
-
-
-def ages_of(time: TimeEncoding) -> Tensor:
-    """Return the encoded ages `[AGES, time_dim]` of a table."""
-    row = torch.arange(AGES, device=time.frequency.device, dtype=torch.float64)
-    encoded: Tensor = time(torch.expm1(row / PER_FACTOR) * time.scale)
-    return encoded
+            return states, mails
+        before = torch.cat([states[:1], states[:-1]]).index_copy(0, first, begin.to(states.dtype))
+        both = torch.cat([before, rows(before, other)], dim=1)
+        return scan(linear(both, self.mail.weight[:, : 2 * d]), self.query(before))
