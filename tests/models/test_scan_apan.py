@@ -31,7 +31,7 @@ def few_rescanned(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 
 def made(stream: EventStream, **options: Any) -> MDGNN:
-    model = make("apan", stream, **{"cell": "scan", "codes": CODES} | options)
+    model = make("apan", stream, cell="scan", codes=CODES, **options)
     assert isinstance(model.updater, MailboxScan)
     return model
 
@@ -147,8 +147,9 @@ def test_scores_do_see_what_is_earlier() -> None:
     events = random_events(seed=4)
     x = features(len(events))
     one, other = made(stream_of(events, x)), made(stream_of(events, x))
-    other.message.features.x = other.message.features.x.clone()
-    other.message.features.x[3 * B] += 3
+    table = other.message.features
+    table.x = x.clone()
+    table.x[3 * B] += 3
     assert not torch.allclose(scores(one, 3 * B, 4 * B, 1), scores(other, 3 * B, 4 * B, 1), atol=1e-6)
 
 
@@ -212,21 +213,20 @@ def test_a_reading_is_that_of_copies_with_its_gradients() -> None:
     mask[:, 0] = True
     slots = Slots.of(mask)
     mail, age = (torch.randint(0, n, (len(slots),), generator=draw) for n in (9, AGES))
-    reading = Reading(2, slots, mail, age, 5, 9)
+    reading = Reading(2, slots, mail, age, 5)
     query, learned, stored, ages = (
         torch.randn(n, 4, generator=draw, dtype=torch.float64) for n in (6, 5, 4, AGES)
     )
     given = tuple(each.requires_grad_() for each in (query, learned, ages))
 
     def read(query: Tensor, learned: Tensor, ages: Tensor) -> Tensor:
-        return reading.read(query, torch.cat([learned, stored]), ages)
+        return reading.read(query, learned, stored, ages)
 
     assert torch.autograd.gradcheck(read, given) and torch.autograd.gradgradcheck(read, given)
-    flat = torch.cat([learned, stored]).view(9, 2, 2).transpose(0, 1).reshape(-1, 2)
-    of_query = query.view(6, 2, 2).transpose(0, 1).reshape(-1, 2) * 2**-0.5
+    flat = (query * 2**-0.5).view(-1, 2), learned.view(-1, 2), stored.view(-1, 2)
     chosen = ages.view(AGES, 2, 2).transpose(0, 1)[:, age].reshape(-1, 2)
-    by_age = (of_query[reading.of_heads.query] * chosen).sum(1)
-    plain = read_plainly(reading, of_query, flat, by_age).view(2, 6, 2).transpose(0, 1).reshape(6, 4)
+    by_age = (flat[0][reading.query] * chosen).sum(1)
+    plain = read_plainly(reading, *flat, by_age).view(2, 6, 2).transpose(0, 1).reshape(6, 4)
     torch.testing.assert_close(read(*given), plain)
 
 

@@ -107,7 +107,10 @@ class SlowMailScan:
         self, memory_of: Callable[[int, int], Array], start: int, stop: int
     ) -> tuple[Nodes, dict[Entry, Array], dict[Entry, Array], dict[Entry, Array]]:
         """The nodes after events, and of each event and node the memory before and after, and the mail."""
-        nodes, before, after, mails = self.nodes.copy(), {}, {}, {}
+        nodes = self.nodes.copy()
+        before: dict[Entry, Array] = {}
+        after: dict[Entry, Array] = {}
+        mails: dict[Entry, Array] = {}
         for event in range(start, stop):
             ends = self.events[event][:2]
             memories = {node: memory_of(event, node) for node in ends}

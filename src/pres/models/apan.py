@@ -51,7 +51,7 @@ class APAN(MDGNN):
         dropout: float = 0.0,
         gate: bool = True,
         cell: Literal["gru", "scan"] = "gru",
-        passes: Literal[1, 2] = 2,
+        passes: Literal[1, 2] = 1,
         embed: Literal["event", "node"] = "event",
         visibility: Visibility = "fresh",
         aggregate: Literal["last", "mean"] = "last",

@@ -118,7 +118,7 @@ class MailWindow(Window):
         mail = slots.pack(mail)
         t = rows(self.events.t, self.event)
         age = rows(t, slots.query) - rows(torch.cat([t, rows(self.stream.t, stored)]), mail)
-        return Reading(heads, slots, mail, age_rows(age / unit), h, h + len(stored))
+        return Reading(heads, slots, mail, age_rows(age / unit), h)
 
 
 @dataclass(frozen=True, eq=False)

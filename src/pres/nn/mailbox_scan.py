@@ -92,26 +92,26 @@ class MailboxScan(nn.Module):
         """
         (first, chain, other, event), d = chains, begin.shape[1]
         own, partner, own_code, partner_code, feature = torch.split(self.mail.weight, self.sizes, dim=1)
-        gate, bias = (
-            torch.cat([self.keep.weight, self.new.weight]),
-            torch.cat([self.keep.bias, self.new.bias]),
-        )
-        whose, age = rows(chain, other), linear(ages, self.age.weight).to(begin.dtype)
-        of_since = linear(since, gate[:, 2 * d :], bias)
-        fixed = rows(linear(features, feature, self.mail.bias), event)
-        fixed = fixed + rows(linear(codes, own_code), chain) + rows(linear(codes, partner_code), whose)
+        gate = torch.cat([self.keep.weight, self.new.weight])
+        of_mail, of_read, of_since = gate[:, :d], gate[:, d : 2 * d], gate[:, 2 * d :]
+        gates = linear(since, of_since, torch.cat([self.keep.bias, self.new.bias]))
+        events, whose = linear(features, feature, self.mail.bias), rows(chain, other)
+        own_codes, partner_codes = linear(codes, own_code), linear(codes, partner_code)
+        age = linear(ages, self.age.weight).to(begin.dtype)
 
-        def scan(of_memories: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
-            mails = (fixed + of_memories).to(begin.dtype)
-            read = reading.read(query.to(begin.dtype), torch.cat([mails, stored]), age)
-            gates = of_since + linear(torch.cat([mails, read], dim=1), gate[:, : 2 * d])
-            return gated_scan(gates, begin, first), mails
+        def scan(mails: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
+            mails = mails.to(begin.dtype)
+            read = reading.read(query.to(begin.dtype), mails, stored, age)
+            moving = torch.addmm(torch.addmm(gates, mails, of_mail.T), read, of_read.T)
+            return gated_scan(moving, begin, first), mails
 
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.passes == 1):
-            of_begin = rows(linear(begin, own), chain) + rows(linear(begin, partner), whose)
-            states, mails = scan(of_begin, rows(self.query(begin), chain))
+            of_own, of_partner = own_codes + linear(begin, own), partner_codes + linear(begin, partner)
+            mails = rows(events, event) + rows(of_own, chain) + rows(of_partner, whose)
+            states, mails = scan(mails, rows(self.query(begin), chain))
         if self.passes == 1:
             return states, mails
         before = torch.cat([states[:1], states[:-1]]).index_copy(0, first, begin.to(states.dtype))
-        both = torch.cat([before, rows(before, other)], dim=1)
-        return scan(linear(both, self.mail.weight[:, : 2 * d]), self.query(before))
+        mails = rows(events, event) + rows(own_codes, chain) + rows(partner_codes, whose)
+        mails = torch.addmm(torch.addmm(mails, before, own.T), rows(before, other), partner.T)
+        return scan(mails, self.query(before))
