@@ -22,7 +22,7 @@ def test_only_nodes_with_mail_are_updated(kind: str, monkeypatch: pytest.MonkeyP
     model = after_some_events(kind)
     update, updated = model.updater.forward, []
 
-    def counted(memory: torch.Tensor, *rest: Any) -> torch.Tensor:
+    def counted(memory: torch.Tensor, *rest: Any) -> Any:
         updated.append(len(memory))
         return update(memory, *rest)
 

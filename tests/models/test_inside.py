@@ -239,7 +239,7 @@ def test_no_memory_is_measured_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     view = model.look(batch, (batch.dst.unsqueeze(1) + 1) % stream.num_nodes, inside=inside, refresh=5)
     measured = []
 
-    def counted(memory: torch.Tensor, *rest: Any) -> torch.Tensor:
+    def counted(memory: torch.Tensor, *rest: Any) -> Any:
         measured.append(len(memory))
         return update(memory, *rest)
 

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pres.errors import check_choice
 from pres.events import EventStream
 from pres.models.mdgnn import MDGNN
-from pres.models.options import given_options, time_units, with_features
-from pres.nn import (
-    EdgeFeatures,
-    IdentityMessage,
-    MailboxAttention,
-    Memory,
-    NodeCodes,
-    TimeEncoding,
-    TimeProjection,
-)
+from pres.models.options import given_options, mailboxes, time_units, with_features
+from pres.nn import EdgeFeatures, NodeCodes, TimeEncoding, TimeProjection
 from pres.sampling.index import Visibility
 
 
@@ -35,6 +28,9 @@ class APAN(MDGNN):
         dropout: Inside the attention. What it drops goes into the memory that is kept, so none by default.
         gate: Whether a GRU cell moves the memory by what attention read (ours). Without it the update is
             TGL's, ``s_i ← relu(W norm(attention(…) + s_i))``, and the embedding reads ``norm(s_i)``.
+        cell: A ``"gru"``, or ours for large batches: ``"scan"``, a `MailboxScan`. A mailbox then gets the
+            mails of all events, where otherwise a batch sends a node one.
+        passes: Of a scan, see `MailboxScan`.
         embed: Each root at its own ``"event"``, or each ``"node"`` once per batch.
         visibility: Which events make a neighbour, see `TemporalIndex.cutoffs`.
         aggregate: ``"last"`` or ``"mean"`` mail of a batch.
@@ -54,6 +50,8 @@ class APAN(MDGNN):
         heads: int = 2,
         dropout: float = 0.0,
         gate: bool = True,
+        cell: Literal["gru", "scan"] = "gru",
+        passes: Literal[1, 2] = 1,
         embed: Literal["event", "node"] = "event",
         visibility: Visibility = "fresh",
         aggregate: Literal["last", "mean"] = "last",
@@ -62,19 +60,28 @@ class APAN(MDGNN):
         node_features: bool | None = None,
     ) -> None:
         options = given_options(locals())
+        check_choice("cell", cell, ("gru", "scan"))
         events = with_features(events, edge_features, node_features, type(self).__name__)
         scale, unit = time_units(events)
         features, time = EdgeFeatures(events), TimeEncoding(time_dim, scale)
         identity = NodeCodes(events.num_nodes, codes)
-        mailed = aggregate == "mean"  # features of one event are looked up
-        mailed_dim = 2 * codes + mailed * features.numeric_dim
-        memory = Memory(events.num_nodes, memory_dim, mailed_dim, slots=mailbox, start=events.t[0])
-        message = IdentityMessage(memory, features, time, mailed)
         super().__init__(
             events,
-            memory=memory,
-            message=message,
-            updater=MailboxAttention(message.dim, memory_dim, heads, dropout, gate),
+            **mailboxes(
+                events,
+                cell,
+                memory_dim,
+                features,
+                time,
+                codes,
+                slots=mailbox,
+                heads=heads,
+                passes=passes,
+                dropout=dropout,
+                gate=gate,
+                visibility=visibility,
+                aggregate=aggregate,
+            ),
             embedding=TimeProjection(memory_dim, unit, norm=not gate),
             neighbours=neighbours,
             deliver_to="neighbours",

@@ -7,8 +7,10 @@ from torch import Tensor, nn
 from pres.errors import OptionError
 from pres.events import EventStream
 from pres.nn.codes import NodeCodes
+from pres.nn.mailbox_scan import MailboxScan
 from pres.nn.memory import Memory
 from pres.nn.messages import EventMessage, IdentityMessage
+from pres.nn.scan_mailboxes import ScanMailboxes
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.scan_updater import ScanUpdater
 from pres.sampling.index import check_slice
@@ -35,14 +37,23 @@ def check_room(memory: Memory, message: IdentityMessage, codes: NodeCodes, aggre
         )
 
 
-def check_parts(memory: nn.Module, message: nn.Module, updater: nn.Module) -> None:
-    """Raise unless memory, message and updater are all made for a scan, or none is."""
-    kinds = (memory, ScanMemory), (message, EventMessage), (updater, ScanUpdater)
+def check_parts(memory: nn.Module, message: nn.Module, updater: nn.Module, deliver_to: str) -> None:
+    """Raise unless memory, message and updater are all made for the same kind of scan, or none for any."""
+    given = ", ".join(type(part).__name__ for part in (memory, message, updater))
+    kinds = (memory, ScanMemory), (message, EventMessage), (updater, ScanUpdater | MailboxScan)
     scanning = [isinstance(part, kind) for part, kind in kinds]
     if any(scanning) != all(scanning):
         raise OptionError(
-            "a scan needs all of ScanMemory, EventMessage and ScanUpdater; the model was given "
-            f"{', '.join(type(part).__name__ for part in (memory, message, updater))}."
+            "a scan needs all of ScanMemory, EventMessage and ScanUpdater; or ScanMailboxes, EventMessage "
+            f"and MailboxScan. The model was given {given}."
+        )
+    if not any(scanning):
+        return
+    mailed = isinstance(memory, ScanMailboxes), isinstance(updater, MailboxScan), deliver_to == "neighbours"
+    if any(mailed) != all(mailed):
+        raise OptionError(
+            "in a scan, mail needs all of ScanMailboxes, MailboxScan and deliver_to='neighbours'; the model "
+            f"was given {given} and deliver_to={deliver_to!r}."
         )
 
 

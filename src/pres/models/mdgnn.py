@@ -19,12 +19,14 @@ from pres.models.checks import check_next, check_parts, check_room, check_stands
 from pres.models.in_order import InOrder, MemoryInOrder
 from pres.models.letters import Delivery, Letters, deliveries_of, letters_of
 from pres.models.looking import Embedding, Looking
+from pres.models.mailed import MailWindow
 from pres.models.scanned import Scanned, Window
 from pres.models.states import Correction, States, corrected
 from pres.models.view import View
 from pres.nn.codes import NodeCodes
 from pres.nn.decoders import LinkDecoder
 from pres.nn.gather import rows
+from pres.nn.mailbox_scan import MailboxScan
 from pres.nn.memory import Mail, Memory
 from pres.nn.messages import EventMessage, IdentityMessage
 from pres.nn.scan_memory import ScanMemory
@@ -59,7 +61,7 @@ class MDGNN(Looking):
         *,
         memory: Memory | ScanMemory,
         message: IdentityMessage | EventMessage,
-        updater: GRUUpdater | RNNUpdater | MailboxAttention | ScanUpdater,
+        updater: GRUUpdater | RNNUpdater | MailboxAttention | ScanUpdater | MailboxScan,
         embedding: Embedding,
         neighbours: int = 10,
         aggregate: Literal["last", "mean"] = "last",
@@ -84,7 +86,7 @@ class MDGNN(Looking):
         self.neighbours, self.aggregate, self.deliver_to = neighbours, aggregate, deliver_to
         self.per_node, self.visibility, self.strategy = embed == "node", visibility, strategy
         self.codes = NodeCodes(events.num_nodes, 0) if codes is None else codes
-        check_parts(memory, message, updater)
+        check_parts(memory, message, updater, deliver_to)
         if isinstance(memory, Memory) and isinstance(message, IdentityMessage):
             check_room(memory, message, self.codes, aggregate)
         node_dim = self.codes.dim + (0 if events.node_x is None else events.node_x.shape[1])
@@ -171,20 +173,15 @@ class MDGNN(Looking):
     def window(self, start: int, stop: int) -> Window:
         """Return what is scanned for the batch of events from ``start`` to ``stop``."""
         assert self._events is not None
+        if self.deliver_to == "neighbours" and self.index is not None:
+            return MailWindow.sending(self._events, start, stop, self.index, self.neighbours)
         return Window.of(self._events, start, stop)
 
     def scanned(self, window: Window) -> Scanned:
         """Return the memory inside a window, which memory must stand at the beginning of."""
-        state, message, updater = self.memory, self.message, self.updater
-        assert isinstance(state, ScanMemory)
-        assert isinstance(message, EventMessage) and isinstance(updater, ScanUpdater)
-        check_stands(state, window.batch.offset)
-        begin, t = rows(state.memory, window.node), rows(window.events.t, window.event)
-        before = torch.cat([t[:1], t[:-1]]).index_copy(0, window.first, rows(state.last_event, window.node))
-        about = message(window.events.offset + window.event, t - before, begin.dtype)
-        codes = self.codes(window.node)
-        states = updater(begin, codes, about, window.first, window.chain, window.other)
-        return Scanned(window, state, begin, states)
+        assert isinstance(self.memory, ScanMemory)
+        check_stands(self.memory, window.batch.offset)
+        return window.scanned(self.memory, self.message, self.updater, self.codes)
 
     def updated(
         self, memory: Tensor, last_update: Tensor, mail: Mail, turns: InTurns | None = None

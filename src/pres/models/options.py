@@ -11,8 +11,11 @@ from pres.nn import (
     EventMessage,
     GRUUpdater,
     IdentityMessage,
+    MailboxAttention,
+    MailboxScan,
     Memory,
     RNNUpdater,
+    ScanMailboxes,
     ScanMemory,
     ScanUpdater,
     TimeEncoding,
@@ -74,4 +77,43 @@ def recurrence(
     message = IdentityMessage(memory, features, time, mailed)
     gated = cell == "gru"
     updater = GRUUpdater(message.dim, dim, repeated=True) if gated else RNNUpdater(message.dim, dim)
+    return {"memory": memory, "message": message, "updater": updater}
+
+
+def mailboxes(
+    events: EventStream,
+    cell: str,
+    dim: int,
+    features: EdgeFeatures,
+    time: TimeEncoding,
+    codes: int,
+    *,
+    slots: int,
+    heads: int,
+    passes: int,
+    dropout: float,
+    gate: bool,
+    visibility: str,
+    aggregate: str,
+) -> dict[str, Any]:
+    """Return memory, message and updater of a model whose nodes read their mailbox; see `APAN`."""
+    if cell == "scan":
+        for name, given, usual in (
+            ("aggregate", aggregate, "last"),
+            ("visibility", visibility, "fresh"),
+            ("gate", gate, True),
+            ("dropout", dropout, 0.0),
+        ):
+            if given != usual:
+                raise OptionError(f"{name}={given!r} is not for cell='scan': leave it at {usual!r}.")
+        return {
+            "memory": ScanMailboxes(events.num_nodes, dim, slots, events.t[0]),
+            "message": EventMessage(features, time),
+            "updater": MailboxScan(dim, codes, features.dim, time.dim, heads, passes),
+        }
+    mailed = aggregate == "mean"  # features of one event are looked up
+    mailed_dim = 2 * codes + mailed * features.numeric_dim
+    memory = Memory(events.num_nodes, dim, mailed_dim, slots=slots, start=events.t[0])
+    message = IdentityMessage(memory, features, time, mailed)
+    updater = MailboxAttention(message.dim, dim, heads, dropout, gate)
     return {"memory": memory, "message": message, "updater": updater}

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pres.events import EventStream
 from pres.incidence import incidences
 from pres.models.states import States
+from pres.nn.codes import NodeCodes
 from pres.nn.gather import rows
+from pres.nn.messages import EventMessage
 from pres.nn.scan_memory import ScanMemory
+from pres.nn.scan_updater import ScanUpdater
 
 RESCANNED = 200  # events before a batch that are scanned with it, so that gradients reach what they did
 
@@ -96,6 +99,22 @@ class Window:
             return entry
         own = rows(self.keys, entry.clamp(min=0)) >= nodes * w
         return torch.where(own, entry, -1)
+
+    def since_last(self, memory: ScanMemory) -> Tensor:
+        """Return the time `[h]` since the event before of each entry's node."""
+        t = rows(self.events.t, self.event)
+        before = torch.cat([t[:1], t[:-1]]).index_copy(0, self.first, rows(memory.last_event, self.node))
+        return t - before
+
+    def scanned(
+        self, memory: ScanMemory, message: nn.Module, updater: nn.Module, codes: NodeCodes
+    ) -> Scanned:
+        """Return the memory inside the window, which memory must stand at the beginning of."""
+        assert isinstance(message, EventMessage) and isinstance(updater, ScanUpdater)
+        begin = rows(memory.memory, self.node)
+        about = message(self.events.offset + self.event, self.since_last(memory), begin.dtype)
+        states = updater(begin, codes(self.node), about, self.first, self.chain, self.other)
+        return Scanned(self, memory, begin, states)
 
     def state_keys(self, nodes: Tensor, entries: Tensor) -> Tensor:
         """Return a number `[q]` for each memory: that of an entry, or after all these that of a node."""

@@ -4,9 +4,11 @@ from pres.nn.codes import NodeCodes
 from pres.nn.decoders import LinkDecoder, NodeDecoder
 from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjection
 from pres.nn.features import EdgeFeatures
+from pres.nn.mailbox_scan import MailboxScan
 from pres.nn.memory import Mail, Memory
 from pres.nn.messages import EventMessage, IdentityMessage, MLPMessage
 from pres.nn.scan import linear_scan
+from pres.nn.scan_mailboxes import ScanMailboxes
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.scan_updater import ScanUpdater
 from pres.nn.time_encoding import TimeEncoding
@@ -22,10 +24,12 @@ __all__ = [
     "MLPMessage",
     "Mail",
     "MailboxAttention",
+    "MailboxScan",
     "Memory",
     "NodeCodes",
     "NodeDecoder",
     "RNNUpdater",
+    "ScanMailboxes",
     "ScanMemory",
     "ScanUpdater",
     "TemporalAttention",

@@ -98,12 +98,12 @@ def attend_plainly(
     copies = slots.pad(torch.cat([part.table[part.place] for part in rows], dim=1).T).permute(1, 2, 0)
     keys, values = ((copies @ weight.T).view(q, k, heads, size) for weight in (key, value))
     queries = asked.of_each(query).view(q, heads, size)
-    weight = _softmax(torch.einsum("qhs,qkhs->hqk", queries, keys) * size**-0.5, slots)
+    weight = softmax(torch.einsum("qhs,qkhs->hqk", queries, keys) * size**-0.5, slots)
     weight = weight if keep is None else weight * keep
     return torch.einsum("hqk,qkhs->qhs", weight, values + bias.view(heads, size)).reshape(q, -1)
 
 
-def _softmax(score: Tensor, slots: Slots) -> Tensor:
+def softmax(score: Tensor, slots: Slots) -> Tensor:
     """Return the softmax `[heads, q, k]` of scores over each query's filled slots, and 0 elsewhere."""
     if slots.full:
         return score.softmax(-1)
@@ -137,14 +137,14 @@ class _Attend(torch.autograd.Function):
         asking, starts = _per_head(slots.query, heads, q), _per_head(slots.starts, heads, s)
         asker = asking if asked.asker is None else _per_head(asked.of_slots, heads, m)
         places = [part.place.repeat(heads) for part in rows]
-        score = _dots(turned[0], tables[0], asker, places[0])
+        score = dots(turned[0], tables[0], asker, places[0])
         for vectors, table, place in zip(turned[1:], tables[1:], places[1:], strict=True):
-            score += _dots(vectors, table, asker, place)
-        weight = _softmax(slots.pad(score.view(heads, s)), slots)
+            score += dots(vectors, table, asker, place)
+        weight = softmax(slots.pad(score.view(heads, s)), slots)
         kept = weight if keep is None else weight * keep
         packed = slots.pack(kept)
         read = _side_by_side(
-            _weighted_sums(table, place, starts, packed.flatten())
+            weighted_sums(table, place, starts, packed.flatten())
             for table, place in zip(tables, places, strict=True)
         ).view(heads, q, sum(widths))
         total = kept.sum(-1, keepdim=True)
@@ -182,9 +182,9 @@ class _Attend(torch.autograd.Function):
         of_value = torch.bmm(of_heads.transpose(1, 2), read).view_as(value)
         of_read = torch.bmm(of_heads, value.view(heads, size, -1)).view(heads * q, sum(widths))
         of_reads, asking = torch.split(of_read, widths, dim=1), ctx.asking
-        of_weight = _dots(of_reads[0], tables[0], asking, ctx.places[0])
+        of_weight = dots(of_reads[0], tables[0], asking, ctx.places[0])
         for vectors, table, place in zip(of_reads[1:], tables[1:], ctx.places[1:], strict=True):
-            of_weight += _dots(vectors, table, asking, place)
+            of_weight += dots(vectors, table, asking, place)
         of_weight = slots.pad(of_weight.view(heads, len(slots))) + of_total
         if keep is not None:
             of_weight *= keep
@@ -213,7 +213,7 @@ def _of_vectors(
         places = [place[:s].index_select(0, order).repeat(heads) for place in places]
     flat = weight.flatten()
     sums = _side_by_side(
-        _weighted_sums(table, place, starts, flat) for table, place in zip(tables, places, strict=True)
+        weighted_sums(table, place, starts, flat) for table, place in zip(tables, places, strict=True)
     )
     sums = sums.view(heads, len(starts) // heads, sums.shape[1])
     if sums.shape[1] == m:
@@ -227,13 +227,13 @@ def _of_table(
     """Return the gradient `[n, d]` of a table: of each row, from all slots that read it."""
     heads, by, head = len(kept), part.by_place, torch.arange(len(kept), device=kept.device)
     starts, q, m = by.starts * heads, len(of_read) // heads, len(vectors) // heads
-    sums = _weighted_sums(
+    sums = weighted_sums(
         of_read,
         (asked.slots.query.index_select(0, by.order).unsqueeze(1) + head * q).flatten(),
         starts,
         kept.index_select(1, by.order).T.flatten(),
     )
-    sums += _weighted_sums(
+    sums += weighted_sums(
         vectors,
         (asked.of_slots.index_select(0, by.order).unsqueeze(1) + head * m).flatten(),
         starts,
@@ -242,7 +242,7 @@ def _of_table(
     return part.spread(sums)
 
 
-def _dots(vectors: Tensor, table: Tensor, vector: Tensor, place: Tensor) -> Tensor:
+def dots(vectors: Tensor, table: Tensor, vector: Tensor, place: Tensor) -> Tensor:
     """Return `[s]`, the inner products of ``vectors[vector]`` and ``table[place]``, without a copy of either.
 
     It is what the gradient of a weighted sum by its weights takes, hence the name of the kernel.
@@ -253,7 +253,7 @@ def _dots(vectors: Tensor, table: Tensor, vector: Tensor, place: Tensor) -> Tens
     return found
 
 
-def _weighted_sums(table: Tensor, place: Tensor, starts: Tensor, weight: Tensor) -> Tensor:
+def weighted_sums(table: Tensor, place: Tensor, starts: Tensor, weight: Tensor) -> Tensor:
     """Return `[s, d]`, the sums of ``weight * table[place]`` from each start to the next."""
     return torch.embedding_bag(table, place, starts, False, 0, False, weight)[0]
 

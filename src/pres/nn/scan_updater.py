@@ -73,7 +73,7 @@ class ScanUpdater(nn.Module):
         gates = gates.add_(rows(linear(codes, partner_code), whose))
         with torch.no_grad():  # what the second pass reads of the first teaches nothing
             after = gated_scan(gates + rows(linear(begin, partner), whose), begin, first)
-            before = _before(after, begin, first)
+            before = before_each(after, begin, first)
         return gated_scan(torch.addmm(gates, rows(before, other), partner.T), begin, first)
 
 
@@ -112,12 +112,12 @@ class _GatedScan(torch.autograd.Function):
         of_gates = None
         if ctx.needs_input_grad[0]:
             moved = grad * update  # σ' is update (1 - update), tanh' is (1 - new²)
-            of_update = (new - _before(after, begin, first)).mul_(keep).mul_(moved)
+            of_update = (new - before_each(after, begin, first)).mul_(keep).mul_(moved)
             of_gates = torch.cat([of_update, torch.addcmul(moved, moved * new, new, value=-1)], dim=1)
         of_begin = rows(keep, first) * rows(grad, first) if ctx.needs_input_grad[1] else None
         return of_gates, of_begin, None
 
 
-def _before(after: Tensor, begin: Tensor, first: Tensor) -> Tensor:
+def before_each(after: Tensor, begin: Tensor, first: Tensor) -> Tensor:
     """Return the memory `[h, d]` before each entry, of that after each."""
     return torch.cat([after[:1], after[:-1]]).index_copy_(0, first, begin)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pres.events import EventStream
 from pres.models import MDGNN, time_units
-from pres.nn import EventMessage, IdentityMessage, ScanUpdater, TimeEncoding
+from pres.nn import EventMessage, IdentityMessage, MailboxScan, ScanUpdater, TimeEncoding
 from pres.training.config import FitConfig
 from pres.training.muon import Muon
 from pres.training.optimisers import optimiser_of
@@ -67,9 +67,9 @@ def slow_columns(model: MDGNN, gap: float) -> dict[Tensor, slice]:
     if not isinstance(time, TimeEncoding) or time.frequency.requires_grad:
         return {}
     slow = int((time.frequency * (gap / time.scale) < 1).sum())
-    if isinstance(updater, ScanUpdater):
-        width = sum(updater.sizes)
-        return dict.fromkeys(updater.of_messages, slice(width - slow, width))
+    if isinstance(updater, ScanUpdater | MailboxScan):
+        widths = {weight: weight.shape[1] for weight in updater.of_messages}
+        return {weight: slice(width - slow, width) for weight, width in widths.items()}
     assert isinstance(message, IdentityMessage)
     return dict.fromkeys(message.read_by(updater), slice(message.width - slow, message.width))
 
