@@ -121,6 +121,11 @@ def options_for(
         raise OptionError(
             "batch_size='auto' makes models like this one, but it is of your own. Say a number."
         )
+    if model.scans:
+        raise OptionError(
+            "batch_size='auto' weighs what batches lose, and a model with cell='scan' loses no event. Say a "
+            "number."
+        )
     given = {name: value for name, value in options.items() if name != "batch_size"}
     tolerance = TOLERANCE if tolerance is None else tolerance
     step = FitConfig.of(given | {"batch_size": max(SIZES)}).step_size or USUAL_STEP

@@ -257,7 +257,10 @@ def link_scores_of_each(
     batches = drawn_in = TemporalBatches(part, batch_size)
     if isinstance(scorer, MDGNN):
         _check_position(scorer, part)
-        if staleness == 0:
+        if staleness == 0 and isinstance(scorer.correction, Filter) and not scorer.correction.written:
+            # Algorithm 2 goes with standard memory alone, so its batches are single events.
+            sweeps, refresh, batches = 1, None, TemporalBatches(part, 1, ties="whole")
+        elif staleness == 0:
             sweeps, refresh, batches = None, 0, TemporalBatches(part, batch_size, ties="whole")
         scorer = ModelScorer(scorer, sweeps, refresh)
     elif staleness == 0:
