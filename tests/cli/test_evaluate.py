@@ -26,7 +26,9 @@ def test_a_run_is_repeated_exactly_and_put_beside_baselines(trained: Path) -> No
     done = run("evaluate", trained, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    own = [row for row in found["rows"] if row["scorer"] == "JODIE" and row["group"] == "all"]
+    rows = [row for row in found["rows"] if row["scorer"] == "JODIE" and row["group"] == "all"]
+    own = [row for row in rows if row["staleness"] == 50]
+    assert [row["staleness"] for row in rows] == [50, 0] * 3
     assert [row["strategy"] for row in own] == ["random", "historical", "inductive"]
     test = json.loads((trained / "run.json").read_text())["test"]
     assert {name: own[0]["metrics"][name] for name in test} == test
@@ -50,9 +52,55 @@ def test_a_table_is_printed_and_options_are_taken(trained: Path) -> None:
     assert "JODIE" in done.stdout and "EdgeBank" not in done.stdout and "12" in done.stdout
 
 
+@pytest.mark.parametrize("model", ["jodie", "tgn"])
+def test_a_scan_goes_by_its_own_name_through_every_command(tmp_path: Path, model: str) -> None:
+    title = f"{model.upper()}-scan"
+    store, folder = tmp_path / "events", tmp_path / "a"
+    assert run("store", "synthetic", "--num-events", "1500", "--out", store).returncode == 0
+    options = ["--option", "cell=scan", "--option", "memory_dim=16", "--staleness", "20"]
+    made = run(
+        *("train", store, "--model", model, *options),
+        *("--epochs", "1", "--batch-size", "200", "--out", folder, "--json"),
+    )
+    assert made.returncode == 0, made.stderr
+    trained = json.loads(made.stdout)
+    assert (trained["model"], trained["model_class"]) == (title, model.upper())
+    assert trained["config"]["staleness"] == 20 and trained["model_options"]["cell"] == "scan"
+    assert json.loads((folder / "config.json").read_text())["model"] == model
+    assert repr(pres.load_run(folder)).startswith(f"Run of {title} on ")
+
+    found = json.loads(run("evaluate", folder, "--json", "--no-baselines").stdout)
+    rows = {(row["strategy"], row["staleness"], row["group"]): row["metrics"] for row in found["rows"]}
+    assert found["model"] == title and {row["scorer"] for row in found["rows"]} == {title}
+    assert {name: rows["random", 200, "all"][name] for name in trained["test"]} == trained["test"]
+    assert rows["random", 0, "all"] != rows["random", 200, "all"]
+
+    (tmp_path / "pairs.csv").write_text("src,dst\n1,3\n2,4\n99999,5\n")
+    predicted = run("predict", folder, tmp_path / "pairs.csv", "--new", "--json")
+    assert predicted.returncode == 0 and json.loads(predicted.stdout)["pairs"] == 3
+    told = run("classify", folder, "--epochs", "1", "--json")
+    if told.returncode:  # so short a stream may hold no label to tell
+        assert "have the label" in told.stderr
+    else:
+        assert json.loads(told.stdout)["model"] == title
+    more = run("train", "--resume", folder, "--epochs", "2", "--json")
+    assert more.returncode == 0 and json.loads(more.stdout)["model"] == title
+
+
+def test_one_staleness_may_be_asked_for(trained: Path) -> None:
+    options = ["--strategy", "random", "--no-baselines"]
+    fresh, old = (run("evaluate", trained, *options, "--staleness", one) for one in ("0", "50"))
+    assert fresh.returncode == old.returncode == 0, fresh.stderr + old.stderr
+    assert "staleness 0" in fresh.stdout and "staleness 50" not in fresh.stdout
+    assert "staleness 50" in old.stdout and "staleness 0" not in old.stdout
+    other = run("evaluate", trained, *options, "--staleness", "200")
+    assert other.returncode == 1 and "Give --batch-size 200, or --staleness 0" in other.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (["nowhere", "--staleness", "old"], "--staleness old: give a number of events, 0 or both"),
         (["nowhere"], "nowhere holds no saved run"),
         (["nowhere", "--strategy", "randm"], "Did you mean 'random'?"),
         (["nowhere", "--device", "gpu"], "device 'gpu' cannot be used here"),

@@ -12,17 +12,25 @@ from pres.models import MDGNN
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.training.baselines import EdgeBank, Popularity
 from pres.training.comparison import STRATEGIES, Comparison, compare
-from pres.training.evaluation import ModelScorer, Scorer, link_scores, seen_in
+from pres.training.evaluation import (
+    EVALUATION_SEED,
+    ModelScorer,
+    Scorer,
+    link_scores,
+    link_scores_of_each,
+    seen_in,
+)
+from pres.training.metrics import link_metrics
 
 EVENTS = pres.load("synthetic", num_events=1_500)
 SPLIT = EVENTS.split()
 SCORERS = ("JODIE", "EdgeBank", "EdgeBank (window)", "popularity")
 
 
-def model_before(offset: int, batch_size: int = 100) -> MDGNN:
+def model_before(offset: int, batch_size: int = 100, cell: str = "gru") -> MDGNN:
     """A model with random weights whose memory has taken in everything before an event."""
     torch.manual_seed(0)
-    model = pres.JODIE(EVENTS, memory_dim=16, time_dim=8)
+    model = pres.JODIE(EVENTS, memory_dim=16, time_dim=8, cell=cell)  # type: ignore[arg-type]
     for batch in TemporalBatches(EVENTS[:offset], batch_size):
         model.absorb(batch)
     return model
@@ -34,10 +42,11 @@ def comparison() -> Comparison:
 
 
 def test_there_is_a_row_for_every_strategy_scorer_and_group(comparison: Comparison) -> None:
-    assert [(row.strategy, row.scorer, row.group) for row in comparison.rows] == [
-        (strategy, scorer, group)
+    assert [(row.strategy, row.scorer, row.staleness, row.group) for row in comparison.rows] == [
+        (strategy, scorer, staleness, group)
         for strategy in STRATEGIES
         for scorer in SCORERS
+        for staleness in (60, 0)
         for group in ("all", "seen", "unseen")
     ]
     assert (comparison.part, comparison.events, comparison.memory) == ("test", len(SPLIT.test), "as given")
@@ -61,7 +70,12 @@ def test_every_scorer_starts_every_strategy_just_before_the_part(comparison: Com
         for name, scorer in zip(SCORERS, scorers, strict=True):
             scores = link_scores(scorer, SPLIT.test, sampler, batch_size=60, negatives=3, seed=4)
             expected = scores.by_group(seen)
-            rows = [row for row in comparison.rows if (row.strategy, row.scorer) == (strategy, name)]
+            rows = [
+                row
+                for row in comparison.rows
+                if (row.strategy, row.scorer, row.staleness) == (strategy, name, 60)
+            ]
+            assert len(rows) == 3
             for row in rows:
                 own = expected[row.group]
                 assert row.metrics == (None if own is None else own.metrics)
@@ -130,7 +144,8 @@ def test_progress_counts_every_event_that_is_scored_or_replayed() -> None:
         strategies=["random", "random", "historical"],  # named twice, scored once
         on_progress=lambda done, to_do: heard.append((done, to_do)),
     )
-    total = len(SPLIT.train) + 2 * len(SCORERS) * len(SPLIT.val)
+    # At staleness 0 both strategies are scored in one pass.
+    total = len(SPLIT.train) + (2 + 1) * len(SCORERS) * len(SPLIT.val)
     assert heard[-1] == (total, total)
     assert [done for done, _ in heard] == sorted({done for done, _ in heard})
 
@@ -163,6 +178,102 @@ def test_the_comparison_is_plain_values_and_a_table(comparison: Comparison) -> N
     assert "Hits@10" not in text  # of 3 negatives every event is among the first 10
 
 
+def test_events_at_staleness_0_are_scored_as_batches_of_one(comparison: Comparison) -> None:
+    fresh = {
+        (row.strategy, row.scorer): row.metrics
+        for row in comparison.rows
+        if (row.staleness, row.group) == (0, "all")
+    }
+    for strategy in STRATEGIES:
+        sampler = NegativeSampler(EVENTS, strategy, train_end=len(SPLIT.train))
+        drawn = torch.cat(
+            [sampler.sample(batch, 3, EVALUATION_SEED + 4).nodes for batch in TemporalBatches(SPLIT.test, 60)]
+        )
+        bank = EdgeBank(EVENTS)
+        bank.absorb(EVENTS[: SPLIT.test.offset])
+        # The definition: whether the pair occurred at a strictly earlier time, in either direction.
+        t = [EVENTS.t[e].item() for e in range(len(EVENTS))]
+        met: dict[tuple[int, int], int] = {}
+        for e, (u, v) in enumerate(zip(EVENTS.src.tolist(), EVENTS.dst.tolist(), strict=True)):
+            met.setdefault((min(u, v), max(u, v)), t[e])
+        first = SPLIT.test.offset
+        hits = [
+            [
+                float(met.get((min(u, v), max(u, v)), t[-1] + 1) < t[first + row])
+                for v in (SPLIT.test.dst[row].item(), *drawn[row].tolist())
+            ]
+            for row, u in enumerate(SPLIT.test.src.tolist())
+        ]
+        truth = torch.tensor(hits)
+        found = fresh[strategy, "EdgeBank"]
+        sizes = tuple(len(batch) for batch in TemporalBatches(SPLIT.test, 60))
+        assert found == link_metrics(truth[:, 0], truth[:, 1:], sizes)
+
+
+@pytest.mark.parametrize("cell", ["gru", "scan"])
+def test_both_values_of_staleness_start_just_before_the_part(cell: str) -> None:
+    model = model_before(SPLIT.test.offset, cell=cell)
+    both = compare(model, EVENTS, strategies=["random", "historical"], baselines=False)
+    apart = [
+        compare(model, EVENTS, strategies=["random", "historical"], baselines=False, staleness=one)
+        for one in ("batch", 0)
+    ]
+    assert [{row.staleness for row in found.rows} for found in (both, *apart)] == [{200, 0}, {200}, {0}]
+    assert sorted(map(str, both.rows)) == sorted(str(row) for found in apart for row in found.rows)
+    old, new = (found.rows[0].metrics for found in apart)
+    assert old != new  # what happened inside the batch is seen
+    assert both.rows[0].scorer == both.model == ("JODIE-scan" if cell == "scan" else "JODIE")
+    assert {row.group for row in both.rows} == {"all", "seen", "unseen"}
+
+
+@pytest.mark.parametrize("cell", ["gru", "scan"])
+def test_several_samplers_in_one_pass_give_what_each_gives_alone(cell: str) -> None:
+    samplers = [NegativeSampler(EVENTS, strategy, train_end=len(SPLIT.train)) for strategy in STRATEGIES]
+    together = link_scores_of_each(
+        model_before(SPLIT.test.offset, cell=cell), SPLIT.test, samplers, negatives=2, staleness=0
+    )
+    for sampler, found in zip(samplers, together, strict=True):
+        model = model_before(SPLIT.test.offset, cell=cell)
+        alone = link_scores(model, SPLIT.test, sampler, negatives=2, staleness=0)
+        torch.testing.assert_close(found.positive, alone.positive)
+        torch.testing.assert_close(found.negative, alone.negative)
+        assert torch.equal(found.fallback, alone.fallback) and found.batches == alone.batches
+        model = model_before(SPLIT.test.offset, cell=cell)
+        metrics = pres.evaluate(model, SPLIT.test, sampler, negatives=2, staleness=0)
+        assert metrics == alone.metrics
+
+
+def test_algorithm_2_at_staleness_0_is_evaluated_in_batches_of_one() -> None:
+    model = model_before(0)
+    run = pres.fit(model, EVENTS, epochs=1, batch_size=100, smoothing=pres.PRES.published("algorithm"))
+    sampler = NegativeSampler(EVENTS)
+    run.restore(model)
+    fresh = link_scores(model, SPLIT.test, sampler, staleness=0)
+    run.restore(model)
+    drawn = torch.cat(
+        [sampler.sample(batch, 1, EVALUATION_SEED).nodes for batch in TemporalBatches(SPLIT.test, 200)]
+    )
+    scorer, offset = ModelScorer(model), SPLIT.test.offset
+    for batch in TemporalBatches(SPLIT.test, 1, ties="whole"):
+        rows = slice(batch.offset - offset, batch.offset - offset + len(batch))
+        positive, negative = scorer.score(batch, drawn[rows])
+        scorer.absorb(batch)
+        assert torch.equal(fresh.positive[rows], positive)
+        assert torch.equal(fresh.negative[rows], negative)
+
+
+def test_tables_at_different_staleness_are_apart_and_say_so(comparison: Comparison) -> None:
+    text = " ".join(shown(comparison).split())
+    for expected in (
+        "random negatives, staleness 60",
+        "random negatives, staleness 0",
+        "from the state at the start of its group of 60 events",
+        "from the state after all strictly earlier events",
+        "never set figures at different staleness against each other",
+    ):
+        assert expected in text
+
+
 def shown(comparison: Comparison) -> str:
     console = Console(file=io.StringIO(), width=120)
     console.print(as_tables(comparison))
@@ -178,6 +289,10 @@ def test_what_cannot_be_compared_is_one_clear_line() -> None:
         compare(model, EVENTS, strategies=["hard"])  # type: ignore[list-item]
     with pytest.raises(OptionError, match="at least one strategy"):
         compare(model, EVENTS, strategies=[])
+    with pytest.raises(OptionError, match="staleness=5: give 'both', 'batch' or 0"):
+        compare(model, EVENTS, staleness=5)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="refresh=0 is staleness=0"):
+        compare(model, EVENTS, refresh=0)
     with pytest.raises(OptionError, match="negatives=0"):
         compare(model, EVENTS, negatives=0)
     with pytest.raises(OptionError, match="window=-1"):

@@ -9,14 +9,14 @@ import typer
 
 from pres.cli.console import notices, plain, print_json, stderr, stdout
 from pres.cli.source import AsJson, Debug
-from pres.errors import check_choice
+from pres.errors import OptionError, check_choice
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
     from pres.sampling.negatives import NegativeStrategy
-    from pres.training.comparison import Comparison, ComparisonRow
+    from pres.training.comparison import Comparison, ComparisonRow, Staleness
 
 
 def evaluate(
@@ -30,13 +30,24 @@ def evaluate(
     batch_size: Annotated[
         int | None, typer.Option(help="Events per batch.  \\[default: as the run was evaluated with]")
     ] = None,
+    staleness: Annotated[
+        str,
+        typer.Option(
+            help="200: predict from memory at the start of each batch of 200, as the field does (the number "
+            "is that of --batch-size); 0: from memory after all strictly earlier events; both. 0 moves the "
+            "memory of a model without cell=scan one event at a time, at 5,000 events a second or more."
+        ),
+    ] = "both",
     seed: Annotated[int | None, typer.Option(help="Of the negatives; the run's by default.")] = None,
     baselines: Annotated[bool, typer.Option(help="Score EdgeBank and popularity too?")] = True,
     device: Annotated[str, typer.Option(help="Where to compute: cpu, or cuda for a GPU.")] = "cpu",
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Evaluate a saved run's model under several kinds of negatives, beside EdgeBank and popularity."""
+    """Evaluate a saved run's model under several kinds of negatives, beside EdgeBank and popularity.
+
+    Every figure is given at two values of staleness, which are not comparable with each other.
+    """
     from rich.progress import Progress
 
     from pres.training.comparison import STRATEGIES, compare
@@ -46,10 +57,15 @@ def evaluate(
 
     for name in strategy or ():
         check_choice("--strategy", name, STRATEGIES)  # what cannot be is said before anything is read
+    if staleness != "both" and not staleness.isdecimal():
+        raise OptionError(f"--staleness {staleness}: give a number of events, 0 or both.")
     strategies = cast("list[NegativeStrategy]", strategy) or STRATEGIES
     with notices():
         opened = open_run(run, device)
     settings = opened.run.config
+    if batch_size is None:
+        batch_size = settings["eval_batch_size"]
+    refresh = FitConfig.of(settings).eval_refresh
     computing = arithmetic(opened.model.memory.memory.device, settings["precision"])
     bars = Progress(console=stderr, transient=True, disable=not stderr.is_terminal)
     with computing, bars as progress:
@@ -60,10 +76,11 @@ def evaluate(
             part,
             strategies=strategies,
             negatives=negatives,
-            batch_size=settings["eval_batch_size"] if batch_size is None else batch_size,
+            batch_size=batch_size,
             seed=settings["seed"] if seed is None else seed,
             sweeps=FitConfig.of(settings).eval_sweeps,
-            refresh=FitConfig.of(settings).eval_refresh,
+            refresh=refresh,
+            staleness=_staleness(staleness, batch_size, refresh),
             pool=FitConfig.of(settings).pool,
             anew=settings.get("protocol") == "tgl",
             baselines=baselines,
@@ -75,12 +92,36 @@ def evaluate(
         stdout.print(as_tables(comparison), highlight=False)
 
 
+def _staleness(asked: str, batch_size: int, refresh: int | None) -> Staleness:
+    """Return which staleness a flag asks for; a number must be that of the evaluation's batches, or 0."""
+    from pres.training.comparison import staleness_levels
+
+    if asked == "both":
+        return "both"
+    if int(asked) == 0:
+        return 0
+    (of_batch,) = staleness_levels("batch", batch_size, refresh)
+    if int(asked) != of_batch:
+        how = f"--batch-size {asked}" if refresh is None else f"--staleness {of_batch}"
+        raise OptionError(
+            f"--staleness {asked}: this evaluation predicts {of_batch:,} events from the same memory. Give "
+            f"{how}, or --staleness 0."
+        )
+    return "batch"
+
+
 def as_tables(comparison: Comparison) -> Group:
-    """Return the comparison as rich tables, one for each kind of negatives."""
+    """Return the comparison as rich tables, one for each kind of negatives at each staleness."""
+    from rich.columns import Columns
     from rich.console import Group
 
     strategies = dict.fromkeys(row.strategy for row in comparison.rows)
-    tables = [_table(comparison, strategy) for strategy in strategies]
+    levels = dict.fromkeys(row.staleness for row in comparison.rows)
+    # Beside each other where there is room; apart, as figures at different staleness are not comparable.
+    tables = [
+        Columns([_table(comparison, strategy, level) for level in levels], padding=(1, 4))
+        for strategy in strategies
+    ]
     return Group(
         plain(_title(comparison)), *(line for table in tables for line in ("", table)), "", _notes(comparison)
     )
@@ -96,13 +137,14 @@ def _title(comparison: Comparison) -> str:
     )
 
 
-def _table(comparison: Comparison, strategy: NegativeStrategy) -> Table:
+def _table(comparison: Comparison, strategy: NegativeStrategy, staleness: int) -> Table:
     from rich.table import Table
 
-    rows = [row for row in comparison.rows if row.strategy == strategy]
+    rows = [row for row in comparison.rows if (row.strategy, row.staleness) == (strategy, staleness)]
     shares = {row.group: row.fallback_share for row in rows}  # the same for every scorer
     fallback = ", ".join(f"{group} {share:.1%}" for group, share in shares.items() if share is not None)
-    title = f"{strategy} negatives" + ("" if strategy == "random" else f" (fallback: {fallback})")
+    title = f"{strategy} negatives, staleness {staleness:,}"
+    title += "" if strategy == "random" else f" (fallback: {fallback})"
     table = Table(title=title, title_justify="left", box=None, collapse_padding=True, pad_edge=False)
     # Fewer than k negatives cannot push an event out of the first k.
     hits = [k for k in (1, 3, 10) if k <= comparison.negatives]
@@ -123,6 +165,12 @@ def _values(row: ComparisonRow, hits: list[int]) -> list[str]:
     return [f"{found.events:,}", *(f"{figure:.4f}" for figure in figures)]
 
 
+def _meaning(staleness: int) -> str:
+    if staleness == 0:
+        return "an event is predicted from the state after all strictly earlier events"
+    return f"an event is predicted from the state at the start of its group of {staleness:,} events"
+
+
 def _notes(comparison: Comparison) -> Table:
     from rich.table import Table
 
@@ -130,6 +178,9 @@ def _notes(comparison: Comparison) -> Table:
     table.add_column(style="dim")
     table.add_column()
     which = "" if comparison.pool == "nodes" else " that are a destination anywhere in the stream"
+    for level in dict.fromkeys(row.staleness for row in comparison.rows):
+        table.add_row(f"staleness {level:,}", _meaning(level))
+    table.add_row("", "never set figures at different staleness against each other")
     table.add_row("pool", f"the {comparison.pool_size:,} nodes{which}")
     table.add_row("fallback", "negatives from the pool, because the source's history had none left")
     table.add_row("seen", "both endpoints occur in the training part; unseen: at least one does not")

@@ -31,7 +31,9 @@ def train(
     model: Annotated[Model | None, typer.Option(help="Which model.  \\[default: tgn]")] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", "-o", help="An option of the model, as memory_dim=64; repeatable."),
+        typer.Option(
+            "--option", "-o", help="An option of the model, as memory_dim=64 or cell=scan; repeatable."
+        ),
     ] = None,
     batch_size: Annotated[
         str | None,
@@ -122,6 +124,13 @@ def train(
     refresh: Annotated[
         int | None,
         typer.Option(help="Events that see the same memory, inside a batch.  \\[default: the whole batch]"),
+    ] = None,
+    staleness: Annotated[
+        int | None,
+        typer.Option(
+            help="With cell=scan: events that see the same memory in training; 0: each sees all that is "
+            "strictly before.  \\[default: 50]"
+        ),
     ] = None,
     grad_updates: Annotated[
         int | None, typer.Option(help="With --refresh: the updates that gradients reach.  \\[default: 1]")

@@ -117,6 +117,11 @@ class MDGNN(Looking):
         return isinstance(self.memory, ScanMemory)
 
     @property
+    def title(self) -> str:
+        """What tables call the model: a scan is another cell, so it never goes by the published name."""
+        return f"{type(self).__name__}{'-scan' if self.scans else ''}"
+
+    @property
     def mailboxes(self) -> Memory:
         """The memory of a model with mail."""
         if not isinstance(self.memory, Memory):

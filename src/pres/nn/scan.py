@@ -1,8 +1,8 @@
 """The states of many chains ``s_k = keep_k ⊙ s_{k-1} + add_k``, found together by a segmented prefix scan.
 
 The update of a chain is linear in its state, so two updates in a row are one: ``(keep, add)`` and then
-``(keep', add')`` is ``(keep' keep, keep' add + add')``. Blocks of eight rows are joined into one row each, and
-so on up to one; then the state before a block gives that of each of its rows (Blelloch, 1990). That is
+``(keep', add')`` is ``(keep' keep, keep' add + add')``. Blocks of eight rows are joined into one row each,
+and so on up to one; then the state before a block gives that of each of its rows (Blelloch, 1990). That is
 O(m) work in O(log m) operations, whatever the lengths of the chains. A chain begins where nothing is kept.
 """
 

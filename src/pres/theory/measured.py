@@ -31,6 +31,6 @@ def about(model: MDGNN, events: EventStream, weights: str) -> dict[str, Any]:
     return {
         "dataset": info.name,
         "variant": info.variant,
-        "model": type(model).__name__,
+        "model": model.title,
         "weights": weights,
     }

@@ -5,7 +5,15 @@ from pres.training.classification import Classification, LabelMetrics, classify
 from pres.training.comparison import Comparison, ComparisonRow, compare
 from pres.training.config import FitConfig, TrainConfig
 from pres.training.embeddings import source_embeddings
-from pres.training.evaluation import LinkScores, ModelScorer, Scorer, evaluate, link_scores, seen_in
+from pres.training.evaluation import (
+    LinkScores,
+    ModelScorer,
+    Scorer,
+    evaluate,
+    link_scores,
+    link_scores_of_each,
+    seen_in,
+)
 from pres.training.fit import fit
 from pres.training.folder import load_run
 from pres.training.metrics import LinkMetrics
@@ -39,6 +47,7 @@ __all__ = [
     "evaluate",
     "fit",
     "link_scores",
+    "link_scores_of_each",
     "load_run",
     "open_run",
     "predict",

@@ -144,7 +144,7 @@ def classify(
     return Classification(
         dataset=events.info.name,
         variant=events.info.variant,
-        model=type(model).__name__,
+        model=model.title,
         labels="binary" if len(classes) == 2 else "multi-class",
         classes=tuple(classes.tolist()),
         class_weights=tuple(weights.tolist()),

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal
 
 from torch import Tensor, nn
@@ -16,20 +17,31 @@ from pres.models import MDGNN
 from pres.sampling import NegativeSampler
 from pres.sampling.negatives import NegativeStrategy
 from pres.training.baselines import EdgeBank, Popularity
-from pres.training.evaluation import Group, LinkScores, check_negatives, link_scores, replay, seen_in
+from pres.training.evaluation import (
+    Group,
+    LinkScores,
+    Scorer,
+    check_negatives,
+    link_scores,
+    link_scores_of_each,
+    replay,
+    seen_in,
+)
 from pres.training.metrics import LinkMetrics
 
 STRATEGIES: tuple[NegativeStrategy, ...] = ("random", "historical", "inductive")
 Pool = Literal["destinations", "nodes"]
 Part = Literal["val", "test"]
+Staleness = Literal["both", "batch", 0]
 
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One scorer under one kind of negatives on one group of events."""
+    """One scorer under one kind of negatives, at one staleness, on one group of events."""
 
     scorer: str
     strategy: NegativeStrategy
+    staleness: int  # events that are predicted from the same state; 0: each after all strictly earlier ones
     group: Group
     metrics: LinkMetrics | None  # None: the group has no events
     fallback_share: float | None  # share of negatives that had to be drawn from the pool
@@ -71,6 +83,7 @@ def compare(
     seed: int = 0,
     sweeps: int | None = 1,
     refresh: int | None = None,
+    staleness: Staleness = "both",
     pool: Pool = "destinations",
     anew: bool = False,
     baselines: bool = True,
@@ -93,6 +106,9 @@ def compare(
         seed: The same seed gives the same negatives.
         sweeps: How the model's memory moves inside a batch, in replay too; see `MDGNN.absorb`.
         refresh: How many events see the model's same memory, see `MDGNN.look`; None for all of a batch.
+        staleness: ``"batch"`` predicts an event from the state at the beginning of its batch (or of its
+            ``refresh`` events), 0 from that after all strictly earlier events, see `link_scores`;
+            ``"both"`` gives both. Figures at different staleness are not comparable.
         pool: Where random negatives come from, see `NegativeSampler`.
         anew: Whether everything before the part is replayed even if the memory is in its place.
         baselines: Whether to score EdgeBank and popularity too.
@@ -100,6 +116,8 @@ def compare(
         on_progress: Called after every batch with the events done and to do.
     """
     check_choice("part", part, ("val", "test"))
+    if staleness not in ("both", "batch", 0):
+        raise OptionError(f"staleness={staleness!r}: give 'both', 'batch' or 0.")
     check_negatives(negatives)
     strategies = list(dict.fromkeys(strategies))
     if not strategies:
@@ -118,7 +136,9 @@ def compare(
     ]
     seen = seen_in(split.train, scored)
     replayed = anew or int(model.memory.position) != scored.offset
-    to_do = len(strategies) * (1 + len(others)) * len(scored) + (scored.offset if replayed else 0)
+    levels = staleness_levels(staleness, batch_size, refresh)
+    passes = sum(1 if level == 0 else len(strategies) for level in levels)
+    to_do = passes * (1 + len(others)) * len(scored) + (scored.offset if replayed else 0)
     step = _counter(to_do, on_progress)
     settings: dict[str, Any] = {
         "batch_size": batch_size,
@@ -128,22 +148,35 @@ def compare(
         "refresh": refresh,
         "on_batch": step,
     }
-    rows: list[ComparisonRow] = []
+    found: dict[tuple[NegativeStrategy, str, int], LinkScores] = {}
+    scorers: dict[str, MDGNN | EdgeBank | Popularity] = {model.title: model, **others}
     with _left_as_found(model):
         if replayed:
             replay(model, split[: 1 if part == "val" else 2], batch_size, sweeps, step)
         before_part = _state(model)
-        for sampler in samplers:
-            _restore(model, before_part)
-            for baseline in others.values():
-                baseline.reset()
-                baseline.absorb(events[: scored.offset])
-            for name, scorer in {type(model).__name__: model, **others}.items():
-                rows += _rows(name, sampler.strategy, link_scores(scorer, scored, sampler, **settings), seen)
+
+        def before(scorer: MDGNN | EdgeBank | Popularity) -> MDGNN | Scorer:
+            """Return the scorer as it is just before the part."""
+            if isinstance(scorer, MDGNN):
+                _restore(scorer, before_part)
+            else:
+                scorer.reset()
+                scorer.absorb(events[: scored.offset])
+            return scorer
+
+        for name, scorer in scorers.items():
+            for level in levels:
+                if level == 0:  # slower, so all strategies in one pass
+                    every = link_scores_of_each(before(scorer), scored, samplers, staleness=0, **settings)
+                else:
+                    every = [link_scores(before(scorer), scored, each, **settings) for each in samplers]
+                found |= {(of.strategy, name, level): own for of, own in zip(samplers, every, strict=True)}
+    order = product(strategies, scorers, levels)
+    rows = [row for place in order for row in _rows(*place, found[place], seen)]
     return Comparison(
         dataset=events.info.name,
         variant=events.info.variant,
-        model=type(model).__name__,
+        model=model.title,
         part=part,
         events=len(scored),
         batch_size=batch_size,
@@ -167,11 +200,23 @@ def _baselines(events: EventStream, window: float) -> dict[str, EdgeBank | Popul
     }
 
 
-def _rows(name: str, strategy: NegativeStrategy, scores: LinkScores, seen: Tensor) -> list[ComparisonRow]:
+def staleness_levels(staleness: Staleness, batch_size: int, refresh: int | None = None) -> list[int]:
+    """Return how many events are predicted from the same state, for each level asked for."""
+    if refresh == 0:
+        raise OptionError("refresh=0 is staleness=0: leave out refresh, and give that.")
+    of_batch = batch_size if refresh is None else min(refresh, batch_size)
+    levels = {"both": [of_batch, 0], "batch": [of_batch], 0: [0]}[staleness]
+    return list(dict.fromkeys(levels))
+
+
+def _rows(
+    strategy: NegativeStrategy, name: str, staleness: int, scores: LinkScores, seen: Tensor
+) -> list[ComparisonRow]:
     return [
         ComparisonRow(
             scorer=name,
             strategy=strategy,
+            staleness=staleness,
             group=group,
             metrics=None if own is None else own.metrics,
             fallback_share=None if own is None else own.fallback_share,

@@ -214,9 +214,42 @@ def link_scores(
         seed: The same seed gives the same negatives.
         sweeps: How a model's memory moves inside a batch, see `MDGNN.absorb`.
         refresh: How many events see a model's same memory, see `ModelScorer`.
-        staleness: 0 lets every event see a model's memory after all strictly earlier events, in order; None
-            as ``sweeps`` and ``refresh`` have it. Negatives are the same.
+        staleness: 0 scores every event after all strictly earlier events, in order; None as ``batch_size``,
+            ``sweeps`` and ``refresh`` have it. Negatives are the same. Scorers other than models are given
+            batches of one event, or of all at one time.
         on_batch: Called after every batch, for instance to show progress.
+    """
+    (found,) = link_scores_of_each(
+        scorer,
+        part,
+        [sampler],
+        batch_size=batch_size,
+        negatives=negatives,
+        seed=seed,
+        sweeps=sweeps,
+        refresh=refresh,
+        staleness=staleness,
+        on_batch=on_batch,
+    )
+    return found
+
+
+def link_scores_of_each(
+    scorer: Scorer | MDGNN,
+    part: EventStream,
+    samplers: Sequence[NegativeSampler],
+    *,
+    batch_size: int = 200,
+    negatives: int = 1,
+    seed: int = 0,
+    sweeps: int | None = 1,
+    refresh: int | None = None,
+    staleness: Literal[0] | None = None,
+    on_batch: Callable[[EventStream], None] | None = None,
+) -> list[LinkScores]:
+    """Return the scores of a part against the negatives of each sampler, in one pass over it.
+
+    What the scorer takes in does not depend on negatives. The arguments are those of `link_scores`.
     """
     if len(part) == 0:
         raise OptionError("there are no events to evaluate on.")
@@ -226,22 +259,31 @@ def link_scores(
     batches = drawn_in = TemporalBatches(part, batch_size)
     if isinstance(scorer, MDGNN):
         _check_position(scorer, part)
-        if staleness == 0:
+        if staleness == 0 and isinstance(scorer.correction, Filter) and not scorer.correction.written:
+            # Algorithm 2 goes with standard memory alone, so its batches are single events.
+            sweeps, refresh, batches = 1, None, TemporalBatches(part, 1, ties="whole")
+        elif staleness == 0:
             sweeps, refresh, batches = None, 0, TemporalBatches(part, batch_size, ties="whole")
         scorer = ModelScorer(scorer, sweeps, refresh)
-    every = [sampler.sample(batch, negatives, EVALUATION_SEED + seed) for batch in drawn_in]
-    drawn = torch.cat([each.nodes for each in every])
-    fallback = torch.cat([each.fallback for each in every])
-    positive, negative = torch.empty(len(part)), torch.empty(len(part), negatives)
+    elif staleness == 0:
+        batches = TemporalBatches(part, 1, ties="whole")
+    samples = [[s.sample(batch, negatives, EVALUATION_SEED + seed) for batch in drawn_in] for s in samplers]
+    drawn = torch.cat([torch.cat([each.nodes for each in every]) for every in samples], dim=1)
+    positive, negative = torch.empty(len(part)), torch.empty(drawn.shape)
     for batch in batches:
         rows = slice(batch.offset - part.offset, batch.offset - part.offset + len(batch))
         scored, against = scorer.score(batch, drawn[rows])
-        _check_scores(batch, scored, against, negatives)
+        _check_scores(batch, scored, against, drawn.shape[1])
         scorer.absorb(batch)
         positive[rows], negative[rows] = scored, against
         if on_batch is not None:
             on_batch(batch)
-    return LinkScores(positive, negative, fallback.cpu(), tuple(len(batch) for batch in drawn_in))
+    sizes = tuple(len(batch) for batch in drawn_in)
+    fallbacks = [torch.cat([each.fallback for each in every]).cpu() for every in samples]
+    return [
+        LinkScores(positive, own, fallback, sizes)
+        for own, fallback in zip(torch.split(negative, negatives, dim=1), fallbacks, strict=True)
+    ]
 
 
 def _check_position(model: MDGNN, part: EventStream) -> None:
@@ -264,6 +306,7 @@ def evaluate(
     seed: int = 0,
     sweeps: int | None = 1,
     refresh: int | None = None,
+    staleness: Literal[0] | None = None,
 ) -> LinkMetrics:
     """Return the metrics of ``model`` on a part of its stream, which its memory takes in on the way.
 
@@ -279,6 +322,8 @@ def evaluate(
         seed: The same seed gives the same negatives.
         sweeps: How a model's memory moves inside a batch, see `MDGNN.absorb`.
         refresh: How many events see a model's same memory, see `ModelScorer`.
+        staleness: 0 scores every event after all strictly earlier events, see `link_scores`; figures at
+            different staleness are not comparable.
     """
     return link_scores(
         model,
@@ -289,6 +334,7 @@ def evaluate(
         seed=seed,
         sweeps=sweeps,
         refresh=refresh,
+        staleness=staleness,
     ).metrics
 
 

@@ -130,7 +130,8 @@ def describe(trainer: Trainer, events: EventStream) -> dict[str, Any]:
     return {
         "dataset": events.info.name,
         "variant": events.info.variant,
-        "model": type(trainer.model).__name__,
+        "model": trainer.model.title,
+        "model_class": type(trainer.model).__name__,
         "model_options": trainer.model.options,
         "config": trainer.config.model_dump(),
         "events": {

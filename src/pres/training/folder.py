@@ -72,7 +72,7 @@ class RunFolder:
     def _write_config(self, about: dict[str, Any]) -> None:
         origin = about["events"]["origin"] or {"source": None, "options": {}}
         source = {"source": origin["source"], "reading": origin["options"]}
-        model = {"model": about["model"].lower(), "model_options": about["model_options"]}
+        model = {"model": about["model_class"].lower(), "model_options": about["model_options"]}
         self._write_json("config.json", source | model | about["config"])
 
     def check_same(self, about: dict[str, Any]) -> None:
@@ -84,7 +84,9 @@ class RunFolder:
             )
         defaults = {name: field.default for name, field in FitConfig.model_fields.items()}
         before = defaults | self.config()  # a run may be older than a setting
-        now = {"model": about["model"].lower(), "model_options": about["model_options"]} | about["config"]
+        now = {"model": about["model_class"].lower(), "model_options": about["model_options"]} | about[
+            "config"
+        ]
         for name, value in now.items():
             if name not in MAY_CHANGE and before.get(name) != value:
                 raise OptionError(

@@ -34,13 +34,13 @@ def open_run(folder: str | Path, device: str = "cpu") -> OpenedRun:
     """
     usable_device(device)
     run = RunFolder(folder).run()
-    if run.model_options is None or run.model.lower() not in MODELS:
+    if run.model_options is None or run.model_class.lower() not in MODELS:
         raise OptionError(
-            f"the run in {folder} is of a model of your own ({run.model}): make it, and use "
+            f"the run in {folder} is of a model of your own ({run.model_class}): make it, and use "
             "pres.load_run(…).restore(model)."
         )
     events = events_again(run.events, str(folder)).to(device)
-    model = build_model(run.model.lower(), events, run.model_options).to(device)
+    model = build_model(run.model_class.lower(), events, run.model_options).to(device)
     run.restore(model)
     return OpenedRun(run, events, model)
 

@@ -22,7 +22,8 @@ class Run:
 
     dataset: str
     variant: str | None
-    model: str  # the name of the model's class
+    model: str  # what tables call it, see `MDGNN.title`
+    model_class: str  # the name of its class
     model_options: dict[str, Any] | None  # the arguments it was made with; None for a model of one's own
     config: dict[str, Any]  # the fields of FitConfig
     events: dict[str, Any]  # of the stream: events, nodes, fingerprint, and where it came from
@@ -52,6 +53,7 @@ class Run:
             "dataset": self.dataset,
             "variant": self.variant,
             "model": self.model,
+            "model_class": self.model_class,
             "batch_size": self.config["batch_size"],
             "step_size": self.config["step_size"] or self.config["batch_size"],
             "seed": self.config["seed"],
@@ -74,6 +76,7 @@ class Run:
     def of(cls, saved: dict[str, Any], state: Tensors, last: TrainingState) -> Run:
         """Return the run of which `to_dict` made ``saved``."""
         given = {f.name: saved[f.name] for f in dataclasses.fields(cls) if f.name in saved}
+        given.setdefault("model_class", saved["model"])  # older runs have no title beside it
         given |= {part: LinkMetrics(**saved[part]) for part in ("val", "test")}
         given["history"] = [EpochResult.of(epoch) for epoch in saved["history"]]
         return cls(**given, state=state, last=last)
@@ -110,6 +113,8 @@ class Run:
         ways += ["exact memory"] if self.config["memory"] == "exact" else []
         ways += [f"{self.config['sweeps']} sweeps"] if self.config["sweeps"] > 1 else []
         block, refresh = self.config.get("block"), self.config.get("refresh")
+        staleness = self.config.get("staleness")
+        ways += [f"a staleness of {staleness:,}"] if staleness is not None else []
         ways += [f"blocks of {block:,}"] if block is not None else []
         ways += [f"memory seen anew every {refresh:,} events"] if refresh is not None else []
         return f" with {', '.join(ways)}" if ways else ""

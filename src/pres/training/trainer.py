@@ -313,7 +313,7 @@ def load_into(model: MDGNN, state: Tensors) -> None:
         if theirs is None or ours is None or theirs.shape != ours.shape:
             shapes = [str(list(value.shape)) if value is not None else "missing" for value in (theirs, ours)]
             raise OptionError(
-                f"the state is of another model or stream than this {type(model).__name__}: "
+                f"the state is of another model or stream than this {model.title}: "
                 f"{name} is {shapes[0]} there and {shapes[1]} here. Make the model with the run's settings."
             )
     model.load_state_dict(state)
