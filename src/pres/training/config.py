@@ -13,18 +13,10 @@ from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError,
 from pres.settings import Settings
 from pres.smoothing.config import PRES
 
-# What large batches need to keep their accuracy; how it was chosen is in docs/large-batches.md.
+# What large batches need to keep their accuracy; how it was chosen is in docs/large-batches.md. Their size
+# follows the stream, see `pres.training.preset`.
 PRESETS: dict[str, dict[str, Any]] = {
-    "large": {
-        "batch_size": 3200,
-        "step_size": 1600,
-        "block": 200,
-        "refresh": 200,
-        "optimiser": "muon",
-        "lr_rule": "sqrt",
-        "warmup": 0.25,
-        "horizon": 0.5,
-    },
+    "large": {"optimiser": "muon", "lr": 4e-3, "lr_rule": "sqrt", "warmup": 0.25, "horizon": 0.5},
 }
 # How others train and evaluate; docs/does-pres-work.md sets each value beside theirs.
 PROTOCOLS: dict[str, dict[str, Any]] = {
@@ -108,15 +100,7 @@ class FitConfig(Settings):
             return given
         if given["preset"] not in PRESETS:
             return given
-        found = PRESETS[given["preset"]] | given
-        if "block" not in given and {"memory", "sweeps", "grad_updates"} & given.keys():
-            found["block"] = None  # memory inside a batch is said to move in another way
-        if "step_size" not in given and isinstance(found["batch_size"], int):
-            found["step_size"] = min(found["step_size"], found["batch_size"])
-        for name in ("refresh", "block"):
-            if name not in given and isinstance(found["batch_size"], int) and found[name] is not None:
-                found[name] = min(found[name], found["batch_size"])
-        return found
+        return PRESETS[given["preset"]] | given
 
     @pydantic.model_validator(mode="after")
     def _weights_move_with_the_memory(self) -> Self:

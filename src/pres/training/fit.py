@@ -16,6 +16,7 @@ from pres.training.config import FitConfig
 from pres.training.environment import environment
 from pres.training.folder import RunFolder
 from pres.training.interruption import stopping_between_batches
+from pres.training.preset import sized
 from pres.training.progress import progress_bar
 from pres.training.run import Run
 from pres.training.state import EpochResult, Tensors, state_of
@@ -64,6 +65,12 @@ def fit(
         else:
             options, chosen = options_for(model, events, tolerance, options)
             warnings.warn(f"batch_size='auto': {chosen}", Notice, stacklevel=2)
+    elif folder is not None and resume and options.get("preset") is not None:
+        options = {"batch_size": folder.config()["batch_size"]} | options
+    else:
+        options, chosen = sized(options, events)
+        if chosen is not None:
+            warnings.warn(chosen, Notice, stacklevel=2)
     config = FitConfig.of(options)
     writer = epoch_writer(None if folder is None else folder.path, tensorboard)
     trainer = Trainer(model, events, config)

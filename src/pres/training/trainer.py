@@ -17,7 +17,7 @@ from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.counter_random import derived
 from pres.smoothing import Filter
 from pres.training.ahead import Ahead
-from pres.training.config import PRESETS, FitConfig
+from pres.training.config import FitConfig
 from pres.training.evaluation import evaluate, replay
 from pres.training.metrics import LinkMetrics
 from pres.training.optimisers import FlatAdam
@@ -52,13 +52,9 @@ class Trainer:
         self.split = events.split()
         train = len(self.split.train)
         if config.batch_size >= train:
-            usual = PRESETS[config.preset]["batch_size"] if config.preset else None
-            beside_a_preset = ""
-            if config.batch_size == usual:
-                beside_a_preset = f" (preset='{config.preset}' has {usual:,} unless told)"
             raise OptionError(
                 f"batch_size={config.batch_size:,} makes one batch of the {train:,} training events; the "
-                f"memory learns from the second on. Use at most {train // 2:,}{beside_a_preset}."
+                f"memory learns from the second on. Use at most {train // 2:,}."
             )
         check_scan(model, config)
         keep_large_blocks()
@@ -286,6 +282,11 @@ def check_scan(model: MDGNN, config: FitConfig) -> None:
             raise OptionError(
                 f"staleness={config.staleness} is of models whose memory is scanned: give the model "
                 "cell='scan', or leave staleness out."
+            )
+        if config.preset is not None:
+            raise OptionError(
+                f"preset='{config.preset}' is for models whose memory is scanned: give the model cell='scan', "
+                "or leave preset out."
             )
         return
     usual = {"step_size": None, "memory": "standard", "sweeps": 1, "block": None, "refresh": None}
