@@ -58,10 +58,8 @@ def test_a_scan_goes_by_its_own_name_through_every_command(tmp_path: Path, model
     store, folder = tmp_path / "events", tmp_path / "a"
     assert run("store", "synthetic", "--num-events", "1500", "--out", store).returncode == 0
     options = ["--option", "cell=scan", "--option", "memory_dim=16", "--staleness", "20"]
-    made = run(
-        *("train", store, "--model", model, *options),
-        *("--epochs", "1", "--batch-size", "200", "--out", folder, "--json"),
-    )
+    more_options = ["--epochs", "1", "--batch-size", "200"]
+    made = run("train", store, "--model", model, *options, *more_options, "--out", folder, "--json")
     assert made.returncode == 0, made.stderr
     trained = json.loads(made.stdout)
     assert (trained["model"], trained["model_class"]) == (title, model.upper())

@@ -193,7 +193,7 @@ def test_events_at_staleness_0_are_scored_as_batches_of_one(comparison: Comparis
         bank.absorb(EVENTS[: SPLIT.test.offset])
         # The definition: whether the pair occurred at a strictly earlier time, in either direction.
         t = [EVENTS.t[e].item() for e in range(len(EVENTS))]
-        met: dict[tuple[int, int], int] = {}
+        met: dict[tuple[int, int], float] = {}
         for e, (u, v) in enumerate(zip(EVENTS.src.tolist(), EVENTS.dst.tolist(), strict=True)):
             met.setdefault((min(u, v), max(u, v)), t[e])
         first = SPLIT.test.offset
