@@ -285,8 +285,8 @@ def check_scan(model: MDGNN, config: FitConfig) -> None:
             )
         if config.preset is not None:
             raise OptionError(
-                f"preset='{config.preset}' is for models whose memory is scanned: give the model cell='scan', "
-                "or leave preset out."
+                f"preset='{config.preset}' is of models whose memory is scanned: give the model "
+                "cell='scan', or leave preset out."
             )
         return
     usual = {"step_size": None, "memory": "standard", "sweeps": 1, "block": None, "refresh": None}
