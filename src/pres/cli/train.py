@@ -58,7 +58,10 @@ def train(
     ] = None,
     preset: Annotated[
         Literal["large"] | None,
-        typer.Option(help="large: large batches that keep their accuracy; other flags go before it."),
+        typer.Option(
+            help="large: large batches that keep their accuracy, by a memory that is scanned "
+            "(--option cell=scan); other flags go before it."
+        ),
     ] = None,
     most_lost: Annotated[
         int | None, typer.Option(help="End a batch before it would lose more updates of memory than that.")
@@ -176,6 +179,7 @@ def train(
     from pres.training.config import FitConfig, TrainConfig, read_config
     from pres.training.folder import RunFolder
     from pres.training.opened import events_again
+    from pres.training.preset import sized
     from pres.training.trainer import usable_device
 
     settings = {} if config is None else read_config(config)
@@ -217,6 +221,8 @@ def train(
         out = resume
     elif settings.get("source") is None:
         raise OptionError("say what to train on: a file, a dataset's name, or --config with a source.")
+    if resume is None and settings.get("preset") == "large":
+        settings["model_options"] = {"cell": "scan"} | _more(settings, "model_options", {})
     chosen = TrainConfig.of(settings, "pres train" if config is None else str(config))
     usable_device(chosen.device or "cpu")  # what cannot be is said before anything is read
     if out is not None and resume is None:
@@ -226,6 +232,11 @@ def train(
     else:
         with notices():
             events = events_again(RunFolder(resume).events(), str(resume))
+    if resume is None:
+        settings, line = sized(settings, events)
+        if line is not None:
+            say(line)
+            chosen = TrainConfig.of(settings)
     made = build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
     num_train = len(events.split().train)
     if auto:
