@@ -13,11 +13,15 @@ from pres.models import MDGNN
 from pres.models.build import build_model
 from pres.training import advice
 from pres.training.advice import Advice, advise
+from pres.training.config import FitConfig
 from pres.training.trials import try_batches
 from tests.oracles.sampling import fixed_edges
 from tests.training.runs import results
 
 EVENTS = pres.load("synthetic", num_events=4_000)
+
+
+SCAN = {"cell": "scan", "memory_dim": 16, "time_dim": 8, "codes": 4}
 
 
 def made() -> MDGNN:
@@ -33,12 +37,10 @@ def fixed_probes(monkeypatch: pytest.MonkeyPatch, aps: dict[int, float]) -> None
     monkeypatch.setattr(advice, "_probe", lambda make, events, config: aps[config.batch_size])
 
 
-def lost_share(size: int, train: EventStream | None = None, block: int | None = None) -> float:
-    """The loop: events of a node beyond its first in each batch, or in each block of it, over all."""
+def lost_share(size: int, train: EventStream | None = None) -> float:
+    """The loop: events of a node beyond its first in each batch, over all."""
     train = EVENTS.split().train if train is None else train
     src, dst, edges = train.src.tolist(), train.dst.tolist(), fixed_edges(len(train), size)
-    if block is not None:
-        edges = [i for i in range(len(train)) if i % size % block == 0] + [len(train)]
     lost, total = 0, 0
     for start, stop in pairwise(edges):
         nodes = [node for e in range(start, stop) for node in {src[e], dst[e]}]
@@ -61,20 +63,41 @@ def test_losses_are_predicted_in_proportion_to_lost_updates(monkeypatch: pytest.
     assert "leave out" in str(found) and found.to_dict()["batch_size"] == found.batch_size
 
 
-def test_only_updates_that_the_options_leave_out_are_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advice, "PROBED", (200, 250))
-    fixed_probes(monkeypatch, {200: 0.90, 250: 0.89})
-    plain = advise(EVENTS, "jodie", tolerance=2.0, sizes=(250,))
-    assert plain.block is None and str(plain).startswith("batches of 250 events: they leave out")
-    blocks = advise(EVENTS, "jodie", tolerance=2.0, sizes=(250,), preset="large", block=60)
-    assert blocks.lost_updates[250] == pytest.approx(lost_share(250, block=60))
-    assert blocks.lost_updates[250] < plain.lost_updates[250]
-    assert str(blocks).startswith(
-        f"batches of 250 events in blocks of 60: they leave out {lost_share(250, block=60):.0%} of memory"
+def test_a_scan_loses_steps_and_no_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = pres.load("synthetic", num_events=40_000)
+    monkeypatch.setattr(advice, "PROBED", (200, 1_000))
+    fixed_probes(monkeypatch, {200: 0.90, 1_000: 0.88})
+    found = advise(
+        events, lambda part: build_model("jodie", part, SCAN), tolerance=0.5, preset="large", epochs=4
     )
-    exact = advise(EVENTS, "jodie", tolerance=2.0, sizes=(250,), memory="exact")
-    assert set(exact.lost_updates.values()) == {0.0}
-    assert plain.predicted == blocks.predicted == exact.predicted  # what the probes found stays what it is
+    train = len(events.split().train)
+    probe = len(events[: min(train, advice.PROBE_EVENTS)].split().train)
+    assert set(found.lost_updates.values()) == {0.0} and "leave out no memory update" in str(found)
+    assert max(found.predicted) == 1_000 and 800 in found.predicted  # 1,600 would leave an epoch 18 steps
+    more_per_epoch = (1_000 - 200) / probe  # epochs have fewer events in the probe, and there is one
+    for size in (400, 800):
+        expected = 2.0 * ((size - 200) / (4 * train)) / more_per_epoch
+        assert found.predicted[size] == pytest.approx(expected)
+    assert found.batch_size == max(size for size in (200, 400, 800) if found.predicted[size] <= 0.5)
+
+
+def test_probes_train_with_the_settings_that_will_be_trained(monkeypatch: pytest.MonkeyPatch) -> None:
+    configs: list[FitConfig] = []
+
+    def noted(make: object, events: EventStream, config: FitConfig) -> float:
+        configs.append(config)
+        return 0.9
+
+    monkeypatch.setattr(advice, "_probe", noted)
+    events = pres.load("synthetic", num_events=40_000)
+    model = build_model("jodie", events, SCAN)
+    chosen, line = advice.options_for(model, events, None, {"preset": "large", "epochs": 4})
+    trained = FitConfig.of(chosen)
+    assert trained.batch_size == trained.events_per_step == 800 and "Weights move every 800 events" in line
+    for config in configs:
+        assert config.events_per_step == config.batch_size
+        apart = config.model_copy(update={"batch_size": 800, "epochs": 4})
+        assert apart == trained
 
 
 def test_a_probe_that_gains_predicts_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +117,7 @@ def test_a_batch_size_is_found_and_trained_with(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(advice, "advise", noted)
     monkeypatch.setattr(advice, "PROBED", (200, 250))
-    with pytest.warns(Notice, match=r"auto': batches of .* Weights move every 200 events \(step_size\)"):
+    with pytest.warns(Notice, match=r"auto': batches of .* Weights move every 200 events"):
         run = pres.fit(made(), EVENTS, batch_size="auto", tolerance=100.0, epochs=1)
     assert run.config["batch_size"] == seen[0].batch_size >= 200 and set(seen[0].probed) == {200, 250}
     assert run.config["step_size"] == 200

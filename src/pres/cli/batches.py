@@ -25,7 +25,7 @@ def batches(
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Train with standard batches, with larger ones, and with those and the preset; show what each gives."""
+    """Train with standard batches, with larger ones, and with --preset large; show what each gives."""
     from pres.diagnosis.figure import check_png
     from pres.training.trials import as_table, save_figure, try_batches
 

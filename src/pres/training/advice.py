@@ -1,11 +1,10 @@
-"""How large a temporal batch may be: by a stream's pending load, and by a short training on its beginning."""
+"""How large a temporal batch may be: by what it loses, and by a short training on a stream's beginning."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from pres.models import MDGNN
 from pres.models.build import build_model
 from pres.sampling import PendingProfile, TemporalBatches
 from pres.training.config import FitConfig
+from pres.training.preset import batch_size_for
 from pres.training.rates import USUAL_STEP
 from pres.training.trainer import Trainer
 
@@ -34,10 +34,9 @@ class Advice:
 
     batch_size: int
     tolerance: float  # in points of AP
-    block: int | None  # by which memory moves inside the batches; None: not by blocks
-    lost_updates: dict[int, float]  # by batch size: the share of memory updates left out, with these options
+    lost_updates: dict[int, float]  # by batch size: the share of memory updates left out
     probed: dict[int, float]  # by batch size: validation AP of the short training
-    predicted: dict[int, float]  # by batch size: points of AP lost against b = 200, weights moving as often
+    predicted: dict[int, float]  # by batch size: points of AP lost against b = 200
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -45,11 +44,13 @@ class Advice:
 
     def __str__(self) -> str:
         at = self.batch_size
-        inside = "" if self.block is None else f" in blocks of {self.block:,}"
+        lost = self.lost_updates[at]
+        updates = (
+            f"they leave out {lost:.0%} of memory updates" if lost else "they leave out no memory update"
+        )
         return (
-            f"batches of {at:,} events{inside}: they leave out {self.lost_updates[at]:.0%} of memory "
-            f"updates, and are predicted to cost {self.predicted[at]:.2f} points of AP (tolerance "
-            f"{self.tolerance:g})."
+            f"batches of {at:,} events: {updates}, and are predicted to cost {self.predicted[at]:.2f} points "
+            f"of AP (tolerance {self.tolerance:g})."
         )
 
 
@@ -65,9 +66,10 @@ def advise(
     """Return how large a batch may be for a model on ``events``.
 
     The model is trained for two epochs on the beginning of the stream, with batches of 200, 800 and 3,200
-    events (fewer where the stream is short) but equally many optimiser steps, and validated on what follows.
-    The AP that this loses is held against the pending load of such batches, the updates that they leave out
-    unless options move memory inside them, and the loss at any size is interpolated by that.
+    events (fewer where the stream is short), otherwise as it will be trained, and validated on what follows.
+    The AP that a size loses there is held against what its batches lose: standard ones memory updates,
+    those of a scan optimiser steps. By that the loss on the whole stream is interpolated. No size leaves an epoch of
+    a scan fewer steps than `batch_size_for` does.
 
     Args:
         events: The whole stream; only its training part is looked at.
@@ -89,20 +91,26 @@ def advise(
             f"the {len(train):,} training events are too few to probe batch sizes with: it takes about "
             f"{round(2 * USUAL_STEP * FEWEST_BATCHES / 0.7, -2):,.0f}. Take batches of {USUAL_STEP} or less."
         )
-    allowed = sorted({USUAL_STEP, *(size for size in sizes if size <= len(train) // FEWEST_BATCHES)})
+    make = partial(build_model, model) if isinstance(model, str) else model
+    scans, epochs = make(probe).scans, FitConfig.of(_known(options)).epochs
+    most = batch_size_for(len(train)) if scans else len(train) // FEWEST_BATCHES
+    allowed = sorted({USUAL_STEP, *(size for size in sizes if size <= most)})
     asked = sorted({min(size, room) for size in PROBED})
-    configs = {size: _config(options, size) for size in sorted({*allowed, *asked})}
-    load = {size: _pending_load(train, config) for size, config in configs.items()}
-    load_in_probe = {size: _pending_load(probe.split().train, configs[size]) for size in asked}
+    configs = {size: _config(options, size, scans) for size in sorted({*allowed, *asked})}
+    lost = {size: 0.0 if scans else _lost_updates(train, config) for size, config in configs.items()}
+    part = probe.split().train
+    if scans:
+        load = {size: size / (epochs * len(train)) for size in configs}
+        load_in_probe = {size: size / (PROBE_EPOCHS * len(part)) for size in asked}
+    else:
+        load, load_in_probe = lost, {size: _lost_updates(part, configs[size]) for size in asked}
     probed = {}
     for size in asked:
         on_probe(size)
-        make = partial(build_model, model) if isinstance(model, str) else model
         probed[size] = _probe(make, probe, configs[size])
     predicted = _predicted(load, probed, load_in_probe)
     best = max(size for size in allowed if predicted[size] <= tolerance)
-    lost = {size: _lost_updates(train, config, load[size]) for size, config in configs.items()}
-    return Advice(best, tolerance, configs[best].block, lost, probed, predicted)
+    return Advice(best, tolerance, lost, probed, predicted)
 
 
 def options_for(
@@ -121,14 +129,8 @@ def options_for(
         raise OptionError(
             "batch_size='auto' makes models like this one, but it is of your own. Say a number."
         )
-    if model.scans:
-        raise OptionError(
-            "batch_size='auto' asks what mail loses in large batches, but a model with cell='scan' has "
-            "none to lose. Say a number."
-        )
     given = {name: value for name, value in options.items() if name != "batch_size"}
     tolerance = TOLERANCE if tolerance is None else tolerance
-    step = FitConfig.of(given | {"batch_size": max(SIZES)}).step_size or USUAL_STEP
     known = torch.get_rng_state()  # that there were probes is not to change the training
     try:
         advice = advise(
@@ -136,9 +138,9 @@ def options_for(
         )
     finally:
         torch.set_rng_state(known)
-    step = min(step, advice.batch_size)
-    chosen = given | {"batch_size": advice.batch_size, "step_size": step}
-    return chosen, f"{advice} Weights move every {step:,} events (step_size)."
+    config = _config(given, advice.batch_size, model.scans)
+    chosen = given | {"batch_size": advice.batch_size, "step_size": config.step_size}
+    return chosen, f"{advice} Weights move every {config.events_per_step:,} events."
 
 
 def check_tolerance(tolerance: float | None, auto: bool) -> None:
@@ -149,24 +151,24 @@ def check_tolerance(tolerance: float | None, auto: bool) -> None:
         )
 
 
-def _config(options: dict[str, Any], size: int) -> FitConfig:
-    """Return the settings of a short training with batches of ``size``, 200 events per step."""
-    step = min(USUAL_STEP, size)
-    return FitConfig.of(options | {"batch_size": size, "step_size": step, "epochs": PROBE_EPOCHS})
+def _known(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that say nothing of sizes, which are not known yet."""
+    return {name: value for name, value in options.items() if name not in ("batch_size", "step_size")}
 
 
-def _pending_load(events: EventStream, config: FitConfig, block: int | None = None) -> float:
-    """Return the share of memory updates that standard batches leave out, or blocks of them."""
+def _config(options: dict[str, Any], size: int, scans: bool) -> FitConfig:
+    """Return the settings of a short training with batches of ``size``.
+
+    Unless a step size is given, weights move every 200 events; of a scan with every batch.
+    """
+    step = None if scans else min(options.get("step_size") or USUAL_STEP, size)
+    return FitConfig.of(_known(options) | {"batch_size": size, "step_size": step, "epochs": PROBE_EPOCHS})
+
+
+def _lost_updates(events: EventStream, config: FitConfig) -> float:
+    """Return the share of memory updates that standard batches leave out."""
     bounds = TemporalBatches(events, config.batch_size, most_lost=config.most_lost).bounds
-    edges = [at for start, stop in pairwise(bounds) for at in range(start, stop, block or stop - start)]
-    return PendingProfile.of(events, torch.tensor([*edges, len(events)])).load().lost_updates
-
-
-def _lost_updates(events: EventStream, config: FitConfig, load: float) -> float:
-    """Return the share of memory updates left out with these settings, where standard batches have a load."""
-    if config.train_sweeps != 1:  # every event moves memory
-        return 0.0
-    return load if config.block is None else _pending_load(events, config, config.block)
+    return PendingProfile.of(events, torch.tensor(bounds)).load().lost_updates
 
 
 def _probe(make: Callable[[EventStream], MDGNN], events: EventStream, config: FitConfig) -> float:
@@ -179,7 +181,7 @@ def _probe(make: Callable[[EventStream], MDGNN], events: EventStream, config: Fi
 def _predicted(
     load: dict[int, float], probed: dict[int, float], load_in_probe: dict[int, float]
 ) -> dict[int, float]:
-    """Return the points of AP that each size loses, by its pending load.
+    """Return the points of AP that each size loses, by its load: the share of updates or steps that it loses.
 
     Between the sizes that were probed the loss is interpolated, and it never falls as the load grows;
     beyond the largest it goes on as it did before.

@@ -1,4 +1,4 @@
-"""What larger batches do to one's own stream: standard training, a larger batch, and one with the preset."""
+"""What larger batches do to one's own stream: standard training, a larger batch, and the preset's scan."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pres.errors import OptionError
 from pres.events import EventStream
 from pres.models.build import build_model
 from pres.training.fit import fit
+from pres.training.preset import sized
 from pres.training.run import Run
 
 
@@ -30,8 +31,6 @@ class Trial:
             "way": self.name,
             "batch_size": config["batch_size"],
             "step_size": config["step_size"] or config["batch_size"],
-            "block": config["block"],
-            "refresh": config["refresh"],
             "val_ap": self.run.val.ap,
             "test_ap": self.run.test.ap,
             "events_per_second": self.run.events_per_second,
@@ -48,7 +47,9 @@ def try_batches(
     model_options: dict[str, Any] | None = None,
     **options: Any,
 ) -> list[Trial]:
-    """Return standard training at ``batch_size``, at ``factor`` times that, and there with the preset.
+    """Return standard training at ``batch_size``, at ``factor`` times that, and ``preset="large"``.
+
+    The preset scans memory, and chooses its batch size as it always does, see `batch_size_for`.
 
     Args:
         events: The whole stream.
@@ -64,7 +65,7 @@ def try_batches(
     ways: dict[str, dict[str, Any]] = {
         "standard": {"batch_size": batch_size},
         f"standard, {factor}x": {"batch_size": factor * batch_size},
-        f"preset, {factor}x": {"batch_size": factor * batch_size, "preset": "large"},
+        "preset, scan": {"preset": "large"},
     }
     largest, train = factor * batch_size, len(events.split().train)
     if largest >= train:
@@ -77,16 +78,18 @@ def try_batches(
     found = []
     for name, settings in ways.items():
         on_trial(name)
-        made = build_model(model, events, model_options, options.get("seed", 0))
-        found.append(Trial(name, fit(made, events, **options | settings)))
+        cell = {"cell": "scan"} if "preset" in settings else {}
+        made = build_model(model, events, cell | (model_options or {}), options.get("seed", 0))
+        settings, _ = sized(options | settings, events)
+        found.append(Trial(name, fit(made, events, **settings)))
     return found
 
 
 def as_table(trials: list[Trial]) -> Table:
     """Return the trials as a table for a terminal."""
-    title = "What larger batches do (points: of test AP, against the first way)"
+    title = "points: of test AP, against the first way"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    columns = ("way", "batch", "step", "block", "refresh", "val AP", "test AP", "points", "events/s")
+    columns = ("way", "batch", "step", "val AP", "test AP", "points", "events/s")
     for name in columns:
         table.add_column(name, justify="left" if name == "way" else "right")
     base = trials[0].run
@@ -96,18 +99,12 @@ def as_table(trials: list[Trial]) -> Table:
             trial.name,
             f"{shown['batch_size']:,}",
             f"{shown['step_size']:,}",
-            _or_dash(shown["block"]),
-            _or_dash(shown["refresh"]),
             f"{trial.run.val.ap:.4f}",
             f"{test:.4f}",
             "" if trial is trials[0] else f"{100 * (test - base.test.ap):+.2f}",
             f"{trial.run.events_per_second:,.0f}",
         )
     return table
-
-
-def _or_dash(count: int | None) -> str:
-    return "–" if count is None else f"{count:,}"
 
 
 def save_figure(trials: list[Trial], path: Path) -> Path:
