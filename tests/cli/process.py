@@ -32,6 +32,11 @@ def _finished(command: list[str | Path], cwd: Path | None) -> subprocess.Complet
 
 def theory(*arguments: str | Path) -> str:
     """What a command of `pres theory` that works prints to stdout, in this process."""
-    done = CliRunner().invoke(app, ["theory", *map(str, arguments)], catch_exceptions=False)
+    return printed("theory", *arguments)
+
+
+def printed(*arguments: str | Path) -> str:
+    """What a command that works prints to stdout, in this process: a new one takes seconds to start."""
+    done = CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
     assert done.exit_code == 0, done.stderr
     return done.stdout
