@@ -4,12 +4,17 @@ Runs are kept, so that an interrupted study goes on; the table is written as Par
 
     python -m benchmarks.large_batches --folder runs/large --datasets uci --models jodie --seeds 3 --jobs 2
 
-Every run of a stream has the same number of epochs, and so sees the same events. ``standard`` is the model
-without a scan, by Adam. ``muon`` is the same by the optimiser, schedule and horizon of ``preset="large"``, at
-a quarter of its rate: on validation that is the better one. ``scan`` is the scan by that preset, and
-``scan, Adam`` the scan by Adam. ``equal time`` is standard training for as many epochs more as its batches are
-faster. Every run is tested at staleness 200, the field's, and at staleness 0. A stream's name may end in a
-number: ``uci-35000`` is its first 35,000 events.
+Every run of a stream has the same number of epochs, and so sees the same events. Ways:
+
+- ``standard``: the model without a scan, by Adam.
+- ``muon``: the same by the optimiser, schedule and horizon of ``preset="large"``, at a quarter of its rate,
+  which is the better one on validation.
+- ``scan``: the scan, by that preset.
+- ``scan, Adam``: the scan, by Adam.
+- ``equal time``: standard training for as many epochs more as its batches are faster.
+
+Every run is tested at staleness 200, the field's, and at staleness 0. A stream's name may end in a number:
+``uci-35000`` is its first 35,000 events.
 """
 
 from __future__ import annotations

@@ -145,9 +145,3 @@ def test_a_factor_that_is_proposed_would_do() -> None:
         try_batches(events, "jodie", batch_size=100, factor=16)
     with pytest.raises(OptionError, match="events: use a batch size of 175"):
         try_batches(events, "jodie", batch_size=900, factor=2)
-
-
-def test_a_scan_has_no_batch_to_be_advised() -> None:
-    events = pres.load("synthetic", num_events=1_500)
-    with pytest.raises(OptionError, match="a model with cell='scan' loses no event"):
-        pres.fit(pres.JODIE(events, cell="scan"), events, batch_size="auto")

@@ -68,8 +68,8 @@ def advise(
     The model is trained for two epochs on the beginning of the stream, with batches of 200, 800 and 3,200
     events (fewer where the stream is short), otherwise as it will be trained, and validated on what follows.
     The AP that a size loses there is held against what its batches lose: standard ones memory updates,
-    those of a scan optimiser steps. By that the loss on the whole stream is interpolated. No size leaves an epoch of
-    a scan fewer steps than `batch_size_for` does.
+    those of a scan optimiser steps. By that the loss on the whole stream is interpolated. No size leaves an
+    epoch of a scan fewer steps than `batch_size_for` does.
 
     Args:
         events: The whole stream; only its training part is looked at.
