@@ -1,157 +1,199 @@
-"""The study of large batches as a table and a figure, in docs/large-batches.md.
+"""The study of large batches as tables and a figure, in README and docs/large-batches.md.
 
     python -m benchmarks.large_batches_report runs/large/large_batches.parquet
 
-keeps the runs in docs/results, beside those of other studies, and makes table, summary and figure anew.
+keeps the runs in docs/results, beside those of other studies, and makes tables and figure anew.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
-
-from benchmarks.jobs import spread
+from scipy.stats import t
 
 STANDARD = 200
-COMPARED, SIZES = ("standard", "pres", "preset"), (800, 3200)  # of the summary in README
-CHOSEN_ON = 0  # the seed of the trials that made the preset; others were run once it was fixed
+WHOLE = ("uci", "wikipedia", "mooc")  # the streams on which settings were chosen, by validation of seed 0
+COMPARED = (("muon", 200), ("muon", 3200), ("scan", 200), ("scan", 800), ("scan", 3200))
+SHORT = ("muon", "scan")  # on streams on which nothing was chosen, the scan as large as the preset has it
 DOCS = Path(__file__).parent.parent / "docs"
 KEPT = DOCS / "results" / "large_batches.parquet"
 PAGES = (DOCS / "large-batches.md", DOCS.parent / "README.md")
 FIGURE = DOCS / "images" / "large-batches.png"
 BLOCK = re.compile(
-    r"(<!-- made by benchmarks.large_batches_report(: summary)? -->\n).*?(\n<!-- end -->)", flags=re.DOTALL
+    r"(<!-- made by benchmarks.large_batches_report: (\w+) -->\n).*?(<!-- end -->)", flags=re.DOTALL
 )
-COLOURS = {"standard": "#9aa3ad", "pres": "#d9822b", "preset": "#1f5fa8", "exact": "#2f8f5b"}
+PAIR = ["dataset", "model"]
+COLOURS = {("muon", 3200): "#d9822b", ("scan", 800): "#7fa7d6", ("scan", 3200): "#1f5fa8"}
 
 
-def against_standard(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the table with the difference in test AP to standard b = 200 of the same seed, in points."""
-    base = table.filter((pl.col("b") == STANDARD) & (pl.col("way") == "standard"))
-    keys = ["dataset", "model", "seed"]
-    joined = table.join(base.select([*keys, pl.col("test_ap").alias("base_ap")]), on=keys)
-    return joined.with_columns((100 * (pl.col("test_ap") - pl.col("base_ap"))).alias("difference"))
+def against(table: pl.DataFrame, way: str, b: int, ap: str = "test_ap") -> pl.DataFrame:
+    """Return the runs whose seed ran that way too, with the difference in AP to it, in points."""
+    base = table.filter((pl.col("way") == way) & (pl.col("b") == b))
+    joined = table.join(base.select([*PAIR, "seed", pl.col(ap).alias("base")]), on=[*PAIR, "seed"])
+    return joined.with_columns((100 * (pl.col(ap) - pl.col("base"))).alias("difference"))
 
 
-def groups(table: pl.DataFrame) -> Iterator[tuple[tuple[str, str, int, str], pl.DataFrame]]:
-    """Yield the runs of each dataset, model, batch size and way."""
-    keys = ["dataset", "model", "b", "way"]
-    order = list(dict.fromkeys(table["way"].to_list()))
-    found = against_standard(table).partition_by(keys, as_dict=True)
-    for dataset, model, b, way in sorted(found, key=lambda key: (*key[:3], order.index(key[3]))):
-        yield (dataset, model, b, way), found[dataset, model, b, way]
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % confidence interval of the mean of several values, by Student's t."""
+    n, mean = len(values), sum(values) / len(values)
+    half = float(t.ppf(0.975, n - 1)) * standard_error(values)
+    return mean - half, mean + half
 
 
-def standard_error(values: list[float]) -> float:
+def standard_error(values: Sequence[float]) -> float:
     """Return the standard error of their mean; 0 of a single one."""
     n, mean = len(values), sum(values) / len(values)
-    return (sum((value - mean) ** 2 for value in values) / (n - 1) / n) ** 0.5 if n > 1 else 0.0
+    return float((sum((value - mean) ** 2 for value in values) / (n - 1) / n) ** 0.5) if n > 1 else 0.0
 
 
-def markdown(table: pl.DataFrame) -> str:
-    """Return mean ± deviation, and the paired difference to standard b = 200 ± its standard error."""
+def mean_of(values: Sequence[float], sign: bool = False) -> str:
+    """Return mean ± standard error, in the values' own unit."""
+    mean = sum(values) / len(values)
+    error = f" ± {standard_error(values):.2f}" if len(values) > 1 else ""
+    return (f"{mean:+.2f}" if sign else f"{mean:.2f}") + error
+
+
+def groups(table: pl.DataFrame) -> Iterator[tuple[tuple[str, str, str, int], pl.DataFrame]]:
+    """Yield the runs of each stream, model, way and batch size."""
+    found = table.partition_by([*PAIR, "way", "b"], as_dict=True)
+    for dataset, model, way, b in sorted(
+        found, key=lambda key: (key[0], key[1], key[2] != "standard", *key[2:])
+    ):
+        yield (dataset, model, way, b), found[dataset, model, way, b]
+
+
+def whole_table(table: pl.DataFrame) -> str:
+    """Return AP at both values of staleness, and the paired differences to standard b = 200, of every row."""
     lines = [
-        "| stream | model | b | way | validation AP | test AP | difference on test | seeds |",
-        "|---|---|---|---|---|---|---|---|",
+        "| stream | model | way | b | validation | test | − standard 200 | test, staleness 0 | seeds |",
+        "|---|---|---|---:|---:|---:|---:|---:|---:|",
     ]
-    for (dataset, model, b, way), rows in groups(table):
-        values = rows["difference"].to_list()
-        difference = f"{sum(values) / len(values):+.2f} ± {standard_error(values):.2f}"
-        shown = "–" if (b, way) == (STANDARD, "standard") else difference
-        scores = " | ".join(spread(rows[part].to_list()) for part in ("val_ap", "test_ap"))
-        lines.append(f"| {dataset} | {model} | {b:,} | {way} | {scores} | {shown} | {len(values)} |")
-    fresh = table.filter(pl.col("seed") != CHOSEN_ON)
-    lines += ["", *summary(table)]
-    if len(fresh):
-        heading = f"The same without seed {CHOSEN_ON}, on which the preset was chosen:"
-        lines += ["", heading, "", *summary(fresh)]
+    for (dataset, model, way, b), runs in groups(against(table, "standard", STANDARD)):
+        shown = [mean_of([100 * ap for ap in runs[name].to_list()]) for name in ("val_ap", "test_ap")]
+        difference = "–" if way == "standard" else mean_of(runs["difference"].to_list(), sign=True)
+        fresh = mean_of([100 * ap for ap in runs["test_ap_fresh"].to_list()])
+        cells = [dataset, model, way, f"{b:,}", *shown, difference, fresh, str(len(runs))]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def summary(table: pl.DataFrame) -> list[str]:
-    """Return the mean difference of each way and size over models and streams, and the worst single one."""
-    means: dict[tuple[int, str], list[tuple[float, str]]] = {}
-    for (dataset, model, b, way), rows in groups(table):
-        if (b, way) != (STANDARD, "standard"):
-            values = rows["difference"].to_list()
-            means.setdefault((b, way), []).append((sum(values) / len(values), f"{model}, {dataset}"))
-    lines = ["| b | way | mean difference | lowest | streams x models |", "|---|---|---|---|---|"]
-    for (b, way), found in sorted(means.items()):
-        mean, (lowest, where) = sum(value for value, _ in found) / len(found), min(found)
-        lines.append(f"| {b:,} | {way} | {mean:+.2f} | {lowest:+.2f} ({where}) | {len(found)} |")
-    return lines
+def shared(table: pl.DataFrame, wanted: Sequence[tuple[str, int]]) -> pl.DataFrame:
+    """Return the runs of the pairs and seeds that have all that is wanted: every row is over the same."""
+    every = {("standard", STANDARD), *wanted}
+    some = table.filter(pl.struct("way", "b").is_in([{"way": way, "b": b} for way, b in every]))
+    found = some.group_by([*PAIR, "seed"]).agg(pl.len().alias("rows"))
+    return some.join(found.filter(pl.col("rows") == len(every)).select([*PAIR, "seed"]), on=[*PAIR, "seed"])
 
 
-def compared(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the runs of the streams, models and seeds that every compared way has at every compared size."""
-    some = table.filter(pl.col("way").is_in(COMPARED) & pl.col("b").is_in(SIZES))
-    whole, keys = len(COMPARED) * len(SIZES), ["dataset", "model", "seed"]
-    found = some.group_by(keys).agg(pl.struct("b", "way").n_unique().alias("rows"))
-    shared = found.filter(pl.col("rows") == whole).select(keys)
-    base = table.filter((pl.col("b") == STANDARD) & (pl.col("way") == "standard"))
-    return pl.concat([base, some]).join(shared, on=keys)
+def summary(table: pl.DataFrame) -> str:
+    """Return the mean differences of each way over the same pairs and seeds of the whole streams."""
+    some = shared(table.filter(pl.col("dataset").is_in(WHOLE)), COMPARED)
+    lines = [
+        "| way | b | − standard, 200 | − muon, 200 | − scan, 200 | lowest pair | pairs | runs |",
+        "|---|---:|---:|---:|---:|---|---:|---:|",
+    ]
+    for way, b in COMPARED if len(some) else ():
+        own = (pl.col("way") == way) & (pl.col("b") == b)
+        means = []
+        for base, at in (("standard", STANDARD), ("muon", STANDARD), ("scan", STANDARD)):
+            by_pair = [
+                sum(each) / len(each) for each in _by_pair(against(some, base, at).filter(own)).values()
+            ]
+            means.append("–" if (way, b) == (base, at) else f"{sum(by_pair) / len(by_pair):+.2f}")
+        pairs = _by_pair(against(some, "standard", STANDARD).filter(own))
+        worst = min(pairs, key=lambda pair: sum(pairs[pair]) / len(pairs[pair]))
+        lowest = (
+            f"{sum(pairs[worst]) / len(pairs[worst]):+.2f} ({worst[1]}, {worst[0]}){_bracket(pairs[worst])}"
+        )
+        runs = sum(len(each) for each in pairs.values())
+        lines.append(f"| {way} | {b:,} | {' | '.join(means)} | {lowest} | {len(pairs)} | {runs} |")
+    return "\n".join(lines)
+
+
+def short(table: pl.DataFrame) -> str:
+    """Return the differences on streams on which nothing was chosen."""
+    some = against(table.filter(~pl.col("dataset").is_in(WHOLE)), "standard", STANDARD)
+    lines = [
+        "| stream | model | standard | muon | scan | scan's b | scan − standard | 95 % interval | seeds |",
+        "|---|---|---:|---:|---:|---:|---:|---|---:|",
+    ]
+    for (dataset, model), runs in sorted(some.partition_by(PAIR, as_dict=True).items()):
+        own = {way: runs.filter(pl.col("way") == way) for way in ("standard", *SHORT)}
+        if not len(own["scan"]):
+            continue
+        aps = [
+            mean_of([100 * ap for ap in each["test_ap"].to_list()]) if len(each) else "–"
+            for each in own.values()
+        ]
+        values = own["scan"]["difference"].to_list()
+        b = ", ".join(f"{size:,}" for size in sorted(set(own["scan"]["b"].to_list())))
+        told = _bracket(values).strip() or "–"
+        cells = [dataset, model, *aps, b, mean_of(values, sign=True), told, str(len(values))]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _by_pair(table: pl.DataFrame) -> dict[tuple[str, str], list[float]]:
+    """Return the differences of each stream and model."""
+    found = table.partition_by(PAIR, as_dict=True)
+    return {(str(pair[0]), str(pair[1])): runs["difference"].to_list() for pair, runs in found.items()}
+
+
+def _bracket(values: Sequence[float]) -> str:
+    """Return the interval of the mean of several values; nothing of a single one."""
+    return " [{:+.2f}, {:+.2f}]".format(*interval(values)) if len(values) > 1 else ""
+
+
+TABLES: dict[str, Callable[[pl.DataFrame], str]] = {"table": whole_table, "summary": summary, "short": short}
+
+
+def markdown(table: pl.DataFrame) -> str:
+    """Return all tables."""
+    return "\n\n".join(make(table) for make in TABLES.values())
 
 
 def kept(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     """Return all runs; of two that are the same job the newer."""
-    job = ["seed", "dataset", "model", "b", "way"]
-    return pl.concat([old, new]).unique(job, keep="last").sort(job)
+    job = ["seed", *PAIR, "b", "way"]
+    return pl.concat([old, new], how="vertical_relaxed").unique(job, keep="last").sort(job)
 
 
 def page_of(text: str, table: pl.DataFrame) -> str:
-    """Return a page with its table, or only the summary of it, made anew."""
+    """Return a page with its tables made anew."""
     if BLOCK.search(text) is None:
-        raise SystemExit(f"the page has no place for the table: {BLOCK.pattern}")
-
-    def block(found: re.Match[str]) -> str:
-        return found[1] + ("\n".join(summary(compared(table))) if found[2] else markdown(table)) + found[3]
-
-    return BLOCK.sub(block, text)
+        raise SystemExit(f"the page has no place for a table: {BLOCK.pattern}")
+    return BLOCK.sub(lambda found: f"{found[1]}{TABLES[found[2]](table)}\n{found[3]}", text)
 
 
 def draw(table: pl.DataFrame, png: Path) -> None:
-    """Draw test AP against the batch size, a panel for each stream and model."""
-    from matplotlib.artist import Artist
+    """Draw the difference to standard b = 200 of each stream and model, with its 95 % interval."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    datasets, models = (sorted(set(table[name].to_list())) for name in ("dataset", "model"))
-    figure = Figure(figsize=(3.6 * len(models), 2.7 * len(datasets)), layout="constrained")
+    some = against(table.filter(pl.col("dataset").is_in(WHOLE)), "standard", STANDARD)
+    pairs = sorted({(dataset, model) for dataset, model in some.select(PAIR).iter_rows()})
+    figure = Figure(figsize=(8, 0.5 * len(pairs) + 1.4), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(len(datasets), len(models), squeeze=False)
-    for (dataset, model, b, way), rows in groups(table):
-        if way not in COLOURS:
-            continue
-        panel = panels[datasets.index(dataset)][models.index(model)]
-        values = [100 * value for value in rows["test_ap"].to_list()]
-        mean, error = sum(values) / len(values), standard_error(values)
-        if b == STANDARD:
-            panel.axhspan(mean - error, mean + error, color="black", alpha=0.08)
-            panel.axhline(mean, color="black", linewidth=1, label="standard, b = 200")
-        else:
-            shift = 0.94 + 0.04 * list(COLOURS).index(way)
-            panel.errorbar(b * shift, mean, yerr=error, fmt="o", color=COLOURS[way], label=way, capsize=2)
-        panel.set_title(f"{model}, {dataset}", fontsize=10)
-    for row in panels:
-        for panel in row:
-            panel.set_xscale("log")
-            sizes = sorted(set(table["b"].to_list()) - {STANDARD})
-            panel.set_xticks(sizes, [str(size) for size in sizes])
-            panel.set_xlim(sizes[0] / 1.25, sizes[-1] * 1.25)
-            panel.minorticks_off()
-            panel.grid(alpha=0.25)
-            panel.spines[["top", "right"]].set_visible(False)
-        row[0].set_ylabel("test AP")
-    for panel in panels[-1]:
-        panel.set_xlabel("events per batch")
-    handles: dict[str, Artist] = {}
-    for panel in panels.flat:
-        handles |= {label: handle for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4, frameon=False)
+    panel = figure.subplots()
+    panel.axvline(0, color="black", linewidth=1)
+    for shift, ((way, b), colour) in zip((0.22, 0.0, -0.22), COLOURS.items(), strict=True):
+        of_way = _by_pair(some.filter((pl.col("way") == way) & (pl.col("b") == b)))
+        for place, pair in enumerate(pairs):
+            if pair in of_way:
+                values = of_way[pair]
+                mean = sum(values) / len(values)
+                half = interval(values)[1] - mean if len(values) > 1 else 0.0
+                label = f"{way}, {b:,}" if place == 0 else None
+                panel.errorbar(mean, place + shift, xerr=half, fmt="o", color=colour, capsize=2, label=label)
+    panel.set_yticks(range(len(pairs)), [f"{model}, {dataset}" for dataset, model in pairs])
+    panel.set_xlabel("points of test AP against standard training, b = 200 (95 % interval)")
+    panel.grid(axis="x", alpha=0.25)
+    panel.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
     figure.savefig(png, dpi=110)
 
 
@@ -162,7 +204,8 @@ def main() -> None:
     parser.add_argument("parquet", type=Path, nargs="?", help="of a study; without it those that are kept")
     given = parser.parse_args()
     if given.parquet is not None:
-        kept(pl.read_parquet(KEPT), pl.read_parquet(given.parquet)).write_parquet(KEPT)
+        new = pl.read_parquet(given.parquet)
+        (kept(pl.read_parquet(KEPT), new) if KEPT.exists() else new).write_parquet(KEPT)
     table = pl.read_parquet(KEPT)
     for page in PAGES:
         page.write_text(page_of(page.read_text(), table))

@@ -5,7 +5,7 @@ turn. Whatever comes after training then takes five times as long: every gap is 
 
     python -m benchmarks.slowed --datasets uci --seeds 2
 
-The last settings of the preset were chosen by this and by validation as usual (docs/large-batches.md).
+The last settings of the preset were chosen by this and by validation as usual (docs/lab-notes.md).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ WAYS: dict[str, dict[str, Any]] = {
     "standard": {},
     "standard, horizon": {"horizon": HORIZON},
     "muon": {"optimiser": "muon"},
-    "preset": {"preset": "large"},
-    "preset, b = 800": {"preset": "large", "batch_size": 800},
-    "preset, no horizon": {"preset": "large", "horizon": None},
+    "scan": {"preset": "large", "batch_size": 3200},
+    "scan, b = 800": {"preset": "large", "batch_size": 800},
+    "scan, no horizon": {"preset": "large", "batch_size": 3200, "horizon": None},
 }
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "jodie": ("jodie", {}),
@@ -80,6 +80,7 @@ def trained(model: str, events: EventStream, dataset: str, way: dict[str, Any], 
     kind, options = MODELS[model]
     torch.manual_seed(seed)
     epochs = EPOCHS.get(dataset, 5)
+    options = options | ({"cell": "scan"} if "preset" in way else {})
     return pres.fit(
         build_model(kind, events, options), events, epochs=epochs, patience=epochs, seed=seed, **way
     )

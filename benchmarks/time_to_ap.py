@@ -23,16 +23,18 @@ from pres.events import EventStream
 from pres.models.build import build_model
 from pres.sampling import TemporalBatches
 from pres.training import FitConfig
+from pres.training.config import PRESETS
 from pres.training.evaluation import evaluate
 from pres.training.trainer import Trainer
 
+LARGE = PRESETS["large"]
 SLACK = 0.003
+MUON = {"optimiser": "muon", "lr_rule": "sqrt", "warmup": LARGE["warmup"], "horizon": LARGE["horizon"]}
 WAYS: dict[str, dict[str, Any]] = {
     "standard 200": {"batch_size": 200},
-    "standard 200, Muon": {"batch_size": 200, "optimiser": "muon"},
-    "preset 800": {"preset": "large", "batch_size": 800},
-    "preset 1600": {"preset": "large", "batch_size": 1600},
-    "preset 3200": {"preset": "large"},
+    "muon 200": {"batch_size": 200} | MUON,
+    "scan 800": {"preset": "large", "batch_size": 800},
+    "scan 3200": {"preset": "large", "batch_size": 3200},
 }
 
 
@@ -42,6 +44,7 @@ class Timed:
     def __init__(self, model: str, events: EventStream, options: dict[str, Any]) -> None:
         flags = MODELS[model]
         given = named_values([str(flag) for flag in flags[3::2]], "option")
+        given |= {"cell": "scan"} if "preset" in options else {}
         made = build_model(str(flags[1]), events, given, options.get("seed", 0))
         self.trainer = in_turn(Trainer(made, events, FitConfig.of(options)))
         self.seconds, self.curve = 0.0, list[tuple[float, float]]()

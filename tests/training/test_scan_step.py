@@ -162,14 +162,16 @@ def test_the_coherence_objective_moves_the_gradient_of_the_cell(coherence: Any) 
 
 @pytest.mark.parametrize("passes", [1, 2])
 @pytest.mark.parametrize(
-    ("kind", "embed"), [("jodie", "event"), ("jodie", "node"), ("tgn", "event"), ("tgn", "node")]
+    ("kind", "embed"),
+    [("jodie", "event"), ("jodie", "node"), ("tgn", "event"), ("tgn", "node"), ("apan", "event")],
 )
 def test_a_large_batch_takes_about_as_many_operations_as_a_small_one(
     kind: str, embed: str, passes: int
 ) -> None:
     events = pres.load("synthetic", num_events=40_000)
-    sizes = {"memory_dim": 4, "time_dim": 4, "codes": 2, "cell": "scan", "embed": embed, "passes": passes}
-    sizes |= {} if kind == "jodie" else {"embedding_dim": 4, "neighbours": 2}
+    sizes: dict[str, Any] = {"memory_dim": 4, "time_dim": 4, "codes": 2, "cell": "scan"}
+    sizes |= {"embed": embed, "passes": passes}
+    sizes |= {"jodie": {}, "apan": {"neighbours": 2}, "tgn": {"embedding_dim": 4, "neighbours": 2}}[kind]
     operations = {}
     for b in (800, 12_800):
         model = build_model(kind, events, sizes, seed=0).train()
