@@ -39,7 +39,7 @@ class JODIE(MDGNN):
         memory_dim: int = 100,
         time_dim: int = 100,
         cell: Literal["gru", "rnn", "scan"] = "gru",
-        passes: Literal[1, 2] = 2,
+        passes: Literal[1, 2] = 1,
         embed: Literal["event", "node"] = "event",
         aggregate: Literal["last", "mean"] = "last",
         codes: int = 32,

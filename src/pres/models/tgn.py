@@ -52,7 +52,7 @@ class TGN(MDGNN):
         aggregate: Literal["last", "mean"] = "last",
         codes: int = 32,
         cell: Literal["gru", "scan"] = "gru",
-        passes: Literal[1, 2] = 2,
+        passes: Literal[1, 2] = 1,
         edge_features: bool | None = None,
         node_features: bool | None = None,
     ) -> None:
