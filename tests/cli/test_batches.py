@@ -20,11 +20,11 @@ def test_batches_shows_three_ways_on_ones_own_log(tmp_path: Path) -> None:
     done = run("batches", *source, *SMALL, "--png", png, "--json")
     assert done.returncode == 0, done.stderr
     trials = json.loads(done.stdout)["trials"]
-    shown = ("way", "batch_size", "step_size", "block", "refresh")
+    shown = ("way", "batch_size", "step_size")
     assert [tuple(trial[name] for name in shown) for trial in trials] == [
-        ("standard", 50, 50, None, None),
-        ("standard, 4x", 200, 200, None, None),
-        ("preset, 4x", 200, 200, 200, 200),
+        ("standard", 50, 50),
+        ("standard, 4x", 200, 200),
+        ("preset, 4x", 200, 200),
     ]
     assert all(0 < trial["test_ap"] <= 1 and trial["events_per_second"] > 0 for trial in trials)
     assert trials[1]["val_ap"] != trials[2]["val_ap"]  # the preset is more than a size
@@ -32,9 +32,9 @@ def test_batches_shows_three_ways_on_ones_own_log(tmp_path: Path) -> None:
     printed = run("batches", *source, *SMALL)
     assert printed.returncode == 0, printed.stderr
     rows = [line.split() for line in printed.stdout.splitlines()]
-    assert rows[1][:6] == ["way", "batch", "step", "block", "refresh", "val"]
-    assert rows[2][:5] == ["standard", "50", "50", "–", "–"]
-    assert rows[4][:6] == ["preset,", "4x", "200", "200", "200", "200"]
+    assert rows[1][:5] == ["way", "batch", "step", "val", "AP"]
+    assert rows[2][:3] == ["standard", "50", "50"]
+    assert rows[4][:4] == ["preset,", "4x", "200", "200"]
     wrong = run("batches", *source, "--factor", "1")
     assert wrong.returncode == 1 and "factor=1" in wrong.stderr and "Traceback" not in wrong.stderr
 
@@ -62,15 +62,26 @@ def test_a_batch_size_can_be_advised_and_taken(tmp_path: Path) -> None:
 
 def test_the_preset_is_a_flag(tmp_path: Path) -> None:
     source = write_log(tmp_path, 600)
-    flags = ["--model", "jodie", "--preset", "large", "--batch-size", "150", "--epochs", "1"]
+    flags = [
+        "--model",
+        "jodie",
+        "-o",
+        "cell=scan",
+        "--preset",
+        "large",
+        "--batch-size",
+        "150",
+        "--epochs",
+        "1",
+    ]
     done = run("train", *source, *flags, "--out", tmp_path / "run", "--json")
     assert done.returncode == 0, done.stderr
     config = json.loads(done.stdout)["config"]
-    assert (config["preset"], config["batch_size"], config["step_size"]) == ("large", 150, 150)
-    assert config["refresh"] == 150 and config["optimiser"] == "muon" and config["lr_rule"] == "sqrt"
+    assert (config["preset"], config["batch_size"], config["step_size"]) == ("large", 150, None)
+    assert config["optimiser"] == "muon" and config["lr_rule"] == "sqrt"
     more = run("train", "--resume", tmp_path / "run", "--epochs", "2", "--json")
     assert more.returncode == 0, more.stderr
-    assert json.loads(more.stdout)["config"]["refresh"] == 150
+    assert json.loads(more.stdout)["config"]["preset"] == "large"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,8 +33,7 @@ class Advice:
 
     batch_size: int
     tolerance: float  # in points of AP
-    block: int | None  # by which memory moves inside the batches; None: not by blocks
-    lost_updates: dict[int, float]  # by batch size: the share of memory updates left out, with these options
+    lost_updates: dict[int, float]  # by batch size: the share of memory updates left out
     probed: dict[int, float]  # by batch size: validation AP of the short training
     predicted: dict[int, float]  # by batch size: points of AP lost against b = 200, weights moving as often
 
@@ -45,9 +43,8 @@ class Advice:
 
     def __str__(self) -> str:
         at = self.batch_size
-        inside = "" if self.block is None else f" in blocks of {self.block:,}"
         return (
-            f"batches of {at:,} events{inside}: they leave out {self.lost_updates[at]:.0%} of memory "
+            f"batches of {at:,} events: they leave out {self.lost_updates[at]:.0%} of memory "
             f"updates, and are predicted to cost {self.predicted[at]:.2f} points of AP (tolerance "
             f"{self.tolerance:g})."
         )
@@ -66,8 +63,8 @@ def advise(
 
     The model is trained for two epochs on the beginning of the stream, with batches of 200, 800 and 3,200
     events (fewer where the stream is short) but equally many optimiser steps, and validated on what follows.
-    The AP that this loses is held against the pending load of such batches, the updates that they leave out
-    unless options move memory inside them, and the loss at any size is interpolated by that.
+    The AP that this loses is held against the pending load of such batches, the updates that they leave out,
+    and the loss at any size is interpolated by that.
 
     Args:
         events: The whole stream; only its training part is looked at.
@@ -101,8 +98,7 @@ def advise(
         probed[size] = _probe(make, probe, configs[size])
     predicted = _predicted(load, probed, load_in_probe)
     best = max(size for size in allowed if predicted[size] <= tolerance)
-    lost = {size: _lost_updates(train, config, load[size]) for size, config in configs.items()}
-    return Advice(best, tolerance, configs[best].block, lost, probed, predicted)
+    return Advice(best, tolerance, load, probed, predicted)
 
 
 def options_for(
@@ -155,18 +151,10 @@ def _config(options: dict[str, Any], size: int) -> FitConfig:
     return FitConfig.of(options | {"batch_size": size, "step_size": step, "epochs": PROBE_EPOCHS})
 
 
-def _pending_load(events: EventStream, config: FitConfig, block: int | None = None) -> float:
-    """Return the share of memory updates that standard batches leave out, or blocks of them."""
+def _pending_load(events: EventStream, config: FitConfig) -> float:
+    """Return the share of memory updates that batches leave out."""
     bounds = TemporalBatches(events, config.batch_size, most_lost=config.most_lost).bounds
-    edges = [at for start, stop in pairwise(bounds) for at in range(start, stop, block or stop - start)]
-    return PendingProfile.of(events, torch.tensor([*edges, len(events)])).load().lost_updates
-
-
-def _lost_updates(events: EventStream, config: FitConfig, load: float) -> float:
-    """Return the share of memory updates left out with these settings, where standard batches have a load."""
-    if config.train_sweeps != 1:  # every event moves memory
-        return 0.0
-    return load if config.block is None else _pending_load(events, config, config.block)
+    return PendingProfile.of(events, torch.tensor(bounds)).load().lost_updates
 
 
 def _probe(make: Callable[[EventStream], MDGNN], events: EventStream, config: FitConfig) -> float:

@@ -30,8 +30,6 @@ class Trial:
             "way": self.name,
             "batch_size": config["batch_size"],
             "step_size": config["step_size"] or config["batch_size"],
-            "block": config["block"],
-            "refresh": config["refresh"],
             "val_ap": self.run.val.ap,
             "test_ap": self.run.test.ap,
             "events_per_second": self.run.events_per_second,
@@ -86,7 +84,7 @@ def as_table(trials: list[Trial]) -> Table:
     """Return the trials as a table for a terminal."""
     title = "What larger batches do (points: of test AP, against the first way)"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    columns = ("way", "batch", "step", "block", "refresh", "val AP", "test AP", "points", "events/s")
+    columns = ("way", "batch", "step", "val AP", "test AP", "points", "events/s")
     for name in columns:
         table.add_column(name, justify="left" if name == "way" else "right")
     base = trials[0].run
@@ -96,18 +94,12 @@ def as_table(trials: list[Trial]) -> Table:
             trial.name,
             f"{shown['batch_size']:,}",
             f"{shown['step_size']:,}",
-            _or_dash(shown["block"]),
-            _or_dash(shown["refresh"]),
             f"{trial.run.val.ap:.4f}",
             f"{test:.4f}",
             "" if trial is trials[0] else f"{100 * (test - base.test.ap):+.2f}",
             f"{trial.run.events_per_second:,.0f}",
         )
     return table
-
-
-def _or_dash(count: int | None) -> str:
-    return "–" if count is None else f"{count:,}"
 
 
 def save_figure(trials: list[Trial], path: Path) -> Path:
