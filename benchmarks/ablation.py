@@ -43,11 +43,6 @@ FACTORS = {  # of the whole product, --product
     "mixture": ["counts", "learned"],
     "beta": ["0.0", "0.1", "0.5"],
 }
-MEMORY: dict[str, list[object]] = {
-    "exact": ["--memory", "exact"],
-    "sweeps 2": ["--sweeps", 2],
-    "sweeps 4": ["--sweeps", 4],
-}
 
 
 def main() -> None:
@@ -101,9 +96,8 @@ def main() -> None:
 
 
 def one_at_a_time() -> dict[str, list[object]]:
-    """Return the flags of the parts, of each point changed alone, and of memory in order without PRES."""
-    smoothed = {name: flags_of(options) for name, options in (PARTS | POINTS).items()}
-    return smoothed | {name: list(flags) for name, flags in MEMORY.items()}
+    """Return the flags of the parts, and of each point changed alone."""
+    return {name: flags_of(options) for name, options in (PARTS | POINTS).items()}
 
 
 def product() -> dict[str, list[object]]:

@@ -1,4 +1,4 @@
-"""What PRES and memory in order cost: training time beside the plain model, and the filter against nodes."""
+"""What PRES costs: training time beside the plain model, and the filter against nodes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "PRES": {"smoothing": PRES()},
     "PRES, pending": {"smoothing": PRES(gain="pending")},
     "PRES-S": {"smoothing": PRES(filter=False)},
-    "sweeps 2": {"sweeps": 2},
-    "exact": {"memory": "exact"},
 }
 EVENTS_PER_ROUND = 7_200
 

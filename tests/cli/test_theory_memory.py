@@ -37,25 +37,19 @@ def test_coherence_is_measured_after_training_with_the_objective(log: Path) -> N
 
 
 def test_distance_is_one_json_object_and_a_picture(log: Path, tmp_path: Path) -> None:
-    few = ["--batch-size", "20", "--sweeps", "2", "--sweeps", "4", "--delta", "step", "--gamma", "0.5"]
+    few = ["--batch-size", "20", "--delta", "step", "--gamma", "0.5"]
     png = tmp_path / "distance.png"
     found = json.loads(run("distance", log, *SMALL, *few, "--png", png, "--json"))
-    assert [(row["way"], row["sweeps"]) for row in found["rows"]] == [
-        ("standard", 1),
-        ("chosen filter", 1),
-        ("discounted filter", 1),
-        ("sweeps", 2),
-        ("sweeps", 4),
-    ]
+    assert [row["way"] for row in found["rows"]] == ["standard", "chosen filter", "discounted filter"]
     assert {one["filter"] for one in found["tried"]} == {
         f"step, γ 0.5, {end}{discount}"
         for end in ("corrected", "measured")
         for discount in ("", *(f", discount {value}" for value in (0.5, 0.8, 0.9, 0.95)))
     }
-    assert [one["batch_size"] for one in found["sweeps_enough"]] == [20] and found["carried"] is False
+    assert [row["batch_size"] for row in found["rows"]] == [20] * 3 and found["carried"] is False
     assert png.read_bytes().startswith(b"\x89PNG")
     shown = run("distance", log, *SMALL, *few, "--observed", "measured", "--carried", "--discount", "1")
-    assert "each way carried along by itself" in shown and "4 sweeps" in shown
+    assert "each way carried along by itself" in shown
     assert "chosen: step, γ 0.5, measured" in shown and "discount" not in shown
     shown = run("distance", log, *SMALL, *few, "--observed", "measured", "--discount", "0.8")
     assert "step, γ 0.5, measured, discount 0.8" in shown and "chosen" not in shown
@@ -68,7 +62,7 @@ def test_both_take_a_saved_run_with_its_filter(log: Path, tmp_path: Path) -> Non
     trained = pres.fit(model, events, batch_size=50, epochs=1, eval_batch_size=50, smoothing=smoothing)
     folder = trained.save(tmp_path / "run")
     few = ["--run", str(folder), "--batch-size", "30", "--json"]
-    found = json.loads(run("distance", *few, "--sweeps", "2", "--gamma", "0.7", "--delta", "step"))
+    found = json.loads(run("distance", *few, "--gamma", "0.7", "--delta", "step"))
     assert found["weights"] == f"of the run {folder}"
     assert [row["filter"] for row in found["rows"]][1] == "rate, γ learned, corrected"
     coherence = json.loads(run("coherence", *few, "--samples", "5"))
@@ -106,7 +100,6 @@ def test_convergence_measures_coherence_where_it_is_not_given(log: Path) -> None
         (["coherence", "log.csv", "--samples", "0"], "sample at least one event"),
         (["coherence", "log.csv", "--beta", "-1"], "beta=-1"),
         (["coherence", "log.csv", "--png", "mu.jpg"], "a picture is written as .png"),
-        (["distance", "log.csv", "--sweeps", "1"], "one is the standard"),
         (["distance", "log.csv", "--delta", "speed"], "delta='speed'"),
         (["distance", "log.csv", "--gamma", "2"], "gamma=2"),
         (["distance", "log.csv", "--discount", "0"], "discount=0"),

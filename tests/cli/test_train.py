@@ -102,7 +102,6 @@ def test_an_interrupted_command_says_how_to_go_on_and_does(synthetic: Path, tmp_
         (["synthetic", "--tensorboard"], "give out="),
         (["synthetic", "--pres-option", "betta=1"], "PRES has no option 'betta'. Did you mean 'beta'?"),
         (["synthetic", "--pres-option", "gain=kalman"], "gain='kalman'"),
-        (["synthetic", "--memory", "exact", "--sweeps", "2"], "memory='exact' needs no sweeps"),
         (["synthetic", "--tolerance", "1"], "tolerance=1.0 is for batch_size='auto'"),
         (["--resume", "nowhere", "--tolerance", "1"], "leave out tolerance"),
         (["--resume", "nowhere", "--pres"], "leave out pres"),

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pres.nn.cells import GRUInTurns, gru
+from pres.nn.cells import gru
 
 
 def make() -> tuple[torch.nn.GRUCell, Tensor, Tensor, list[Tensor]]:
@@ -65,21 +65,3 @@ def test_a_state_repeated_in_the_input_changes_nothing() -> None:
     assert torch.allclose(
         torch.autograd.grad(twice.sum(), [rest])[0], torch.autograd.grad(expected_twice.sum(), [rest])[0]
     )
-
-
-@pytest.mark.parametrize("repeated", [False, True])
-def test_turns_are_moved_as_alone_and_have_their_gradients_together(repeated: bool) -> None:
-    cell, x, h, inputs = make()
-    if repeated:
-        x = torch.cat([h, x[:, 3:]], dim=1)
-    turns = GRUInTurns(cell, repeated)
-    for some in (slice(0, 2), slice(2, 3), slice(3, 7)):
-        moved = turns.move(x[some], h[some])
-        assert not moved.requires_grad
-        assert torch.allclose(moved, cell(x[some], h[some]), atol=1e-14)
-    found, expected = turns.all(), cell(x, h)
-    assert torch.allclose(found, expected, atol=1e-14)
-    direction = torch.randn(7, 3, dtype=torch.float64)
-    gradients, plain = (torch.autograd.grad(result, inputs, direction) for result in (found, expected))
-    for one, other in zip(gradients, plain, strict=True):
-        assert torch.allclose(one, other, atol=1e-13)

@@ -72,7 +72,7 @@ def coherence_by_hand(
 @pytest.mark.parametrize("kind", KINDS)
 def test_coherence_is_that_of_every_pair_held_by_itself(kind: str, fresh: Fresh, wrt: Respect) -> None:
     model = make(kind, STREAM)
-    model.absorb(STREAM[:40], sweeps=None)
+    model.absorb(STREAM[:40], sequential=True)
     batch = STREAM[40:56]
     negatives = (batch.dst.unsqueeze(1) + 4) % 12
     expected = coherence_by_hand(model, batch, negatives, fresh, wrt)
@@ -95,7 +95,7 @@ def test_rows_hold_the_quantiles_of_all_batches() -> None:
             pairs = coherence_by_hand(exact, batch, negatives, "after", "memory")
             mu += [inner / square for inner, square in pairs.values()]
             sizes += [len(pending_of(batch, e)) for e in pairs]
-            exact.absorb(batch, sweeps=None)
+            exact.absorb(batch, sequential=True)
         values = torch.tensor(mu, dtype=torch.float64)
         assert (row.batches, row.sampled, row.near_zero) == (events // row.batch_size, len(mu), 0)
         assert row.with_pending == pytest.approx(len(mu) / events)

@@ -51,9 +51,7 @@ def weighted_mean(transitions: list[Tensor], discount: float) -> Tensor:
     return total / weights
 
 
-def synchronised_by_hand(
-    kind: str, sweeps: int, filtered: bool, discount: float = 1.0
-) -> list[dict[int, Tensor]]:
+def synchronised_by_hand(kind: str, filtered: bool, discount: float = 1.0) -> list[dict[int, Tensor]]:
     """Each batch from a memory made anew, one event at a time; δ̂ is the mean of a list per node."""
     seen: dict[int, list[Tensor]] = {}
     found = []
@@ -62,7 +60,7 @@ def synchronised_by_hand(
         for single in TemporalBatches(STREAM[: batch.offset], 1):
             model.absorb(single)
         start = {node: memory_of(model, node) for node in ends(batch)}
-        model.absorb(batch, sweeps=sweeps)
+        model.absorb(batch)
         after = {node: memory_of(model, node) for node in ends(batch)}
         if filtered:
             for node, measured in after.items():
@@ -76,14 +74,14 @@ def synchronised_by_hand(
     return found
 
 
-def carried_by_hand(kind: str, sweeps: int, filtered: bool) -> list[dict[int, Tensor]]:
+def carried_by_hand(kind: str, filtered: bool) -> list[dict[int, Tensor]]:
     """As training does, node by node."""
     model, found = make(kind, STREAM), []
     correction = filter_of(model) if filtered else None
     model.correction = correction
     for batch in TemporalBatches(STREAM[:PART], SIZE):
         states = [model.measure(torch.tensor([node])) for node in ends(batch)]
-        model.absorb(batch, sweeps=sweeps)
+        model.absorb(batch)
         for state in states:
             if correction is not None and bool(state.pending) and bool((state.previous != 0).any()):
                 correction.trackers.observe(state.nodes, state.kept - state.previous, 0)
@@ -108,14 +106,12 @@ def statistics(
 @pytest.mark.parametrize("kind", KINDS)
 def test_distances_are_those_of_one_event_at_a_time(kind: str, apart: bool) -> None:
     model = make(kind, STREAM)
-    found = distance_to_exact(
-        model, STREAM, [SIZE], sweeps=[3], configurations=[SETTINGS], carried=apart, limit=PART + 5
-    )
+    found = distance_to_exact(model, STREAM, [SIZE], configurations=[SETTINGS], carried=apart, limit=PART + 5)
     truth = exact_by_hand(kind)
     by_hand = carried_by_hand if apart else synchronised_by_hand
-    assert [row.way for row in found.rows] == ["standard", "chosen filter", "sweeps"]
+    assert [row.way for row in found.rows] == ["standard", "chosen filter"]
     for row in found.rows:
-        memories = by_hand(kind, row.sweeps, row.filter is not None)
+        memories = by_hand(kind, row.filter is not None)
         mean, median, overall, nodes = statistics(truth[4:], memories[4:])
         assert (row.batch_size, row.batches, row.nodes) == (SIZE, 4, nodes)
         assert row.mean == pytest.approx(mean, rel=1e-8), row.way
@@ -132,29 +128,15 @@ def test_distances_are_those_of_one_event_at_a_time(kind: str, apart: bool) -> N
 def test_a_node_of_one_event_with_such_a_partner_loses_nothing() -> None:
     pairs = [(i % 6, 6 + i % 6, float(i)) for i in range(60)]
     model = make("jodie", stream_of(pairs))
-    found = distance_to_exact(model, stream_of(pairs), [6], sweeps=[2], configurations=[])
-    assert [row.mean for row in found.rows] == pytest.approx([0, 0], abs=1e-12)
-    assert found.rows[0].repeated is None and found.sweeps_enough(6) == 1 and found.tried == ()
-
-
-def test_enough_sweeps_are_exact_and_the_fewest_near_enough_are_named() -> None:
-    found = distance_to_exact(
-        make("tgn", STREAM), STREAM, [12, 40], sweeps=[2, 4, 40], configurations=[], carried=True
-    )
-    for size in (12, 40):
-        rows = [row for row in found.rows if row.batch_size == size]
-        assert [row.sweeps for row in rows] == [1, 2, 4, 40] and rows[-1].mean < 1e-10 < rows[-2].mean
-        near = [row.sweeps for row in rows if row.mean <= 0.05]
-        assert found.sweeps_enough(size, tolerance=0.05) == min(near)
-        assert found.sweeps_enough(size, tolerance=-1.0) is None
-        repeated = [row.repeated for row in rows if row.repeated is not None]
-        assert len(repeated) == 4 and repeated[0] > 0.1 and repeated[-1] < 1e-10
+    found = distance_to_exact(model, stream_of(pairs), [6], configurations=[])
+    assert [row.mean for row in found.rows] == pytest.approx([0], abs=1e-12)
+    assert found.rows[0].repeated is None and found.tried == ()
 
 
 def test_the_configuration_is_chosen_on_the_earlier_slice_alone() -> None:
     model, tries = make("jodie", STREAM), candidates(gammas=[0.2, 0.9], discounts=[1.0])
     assert len(tries) == 14  # residuals end at the corrected memory only
-    found = distance_to_exact(model, STREAM, [12, 24], sweeps=[], configurations=tries)
+    found = distance_to_exact(model, STREAM, [12, 24], configurations=tries)
     for size in (12, 24):
         tried = [one for one in found.tried if one.batch_size == size]
         assert len(tried) == 14 and len({one.filter for one in tried}) == 14
@@ -163,14 +145,14 @@ def test_the_configuration_is_chosen_on_the_earlier_slice_alone() -> None:
         row = next(row for row in found.rows if row.batch_size == size and row.filter is not None)
         assert row.filter == best.filter
         again = PRES(**best.settings)
-        alone = distance_to_exact(model, STREAM, [size], sweeps=[], configurations=[again])
+        alone = distance_to_exact(model, STREAM, [size], configurations=[again])
         assert alone.rows[1] == row and alone.tried[0].mean == best.mean
 
 
 def test_discounted_filters_are_chosen_apart_from_the_others() -> None:
     model, tries = make("jodie", STREAM), candidates(["step", "rate"], [0.5, 0.9], ["corrected"])
     assert [one.discount for one in tries] == [d for d in (1, 0.5, 0.8, 0.9, 0.95) for _ in range(4)]
-    found = distance_to_exact(model, STREAM, [12, 24], sweeps=[], configurations=tries)
+    found = distance_to_exact(model, STREAM, [12, 24], configurations=tries)
     assert [row.way for row in found.rows] == ["standard", "chosen filter", "discounted filter"] * 2
     for size in (12, 24):
         tried = [one for one in found.tried if one.batch_size == size]
@@ -182,7 +164,7 @@ def test_discounted_filters_are_chosen_apart_from_the_others() -> None:
             row = next(row for row in found.rows if row.batch_size == size and row.way == kind)
             assert row.filter == best.filter
             assert ("discount" in row.filter) is (kind == "discounted filter")
-    only = distance_to_exact(model, STREAM, [12], sweeps=[], configurations=tries[4:])
+    only = distance_to_exact(model, STREAM, [12], configurations=tries[4:])
     assert [row.way for row in only.rows] == ["standard", "discounted filter"]
 
 
@@ -190,10 +172,8 @@ def test_discounted_filters_are_chosen_apart_from_the_others() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_discounted_filter_weighs_transitions_by_their_age(kind: str, discount: float) -> None:
     settings = PRES(beta=0.0, delta="step", gain="fixed", gamma=0.625, discount=discount)
-    found = distance_to_exact(
-        make(kind, STREAM), STREAM, [SIZE], sweeps=[], configurations=[settings], limit=PART
-    )
-    row, memories = found.rows[1], synchronised_by_hand(kind, 1, True, discount)
+    found = distance_to_exact(make(kind, STREAM), STREAM, [SIZE], configurations=[settings], limit=PART)
+    row, memories = found.rows[1], synchronised_by_hand(kind, True, discount)
     mean, median, overall, nodes = statistics(exact_by_hand(kind)[4:], memories[4:])
     assert row.filter == f"step, γ 0.625, corrected, discount {discount}" and row.nodes == nodes
     assert (row.mean, row.median, row.overall) == pytest.approx((mean, median, overall), rel=1e-8)
@@ -207,8 +187,8 @@ def test_the_models_own_filter_is_tried_with_trackers_begun_anew(apart: bool) ->
     model.correction = own
     model.absorb(STREAM[:30])
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    found = distance_to_exact(model, STREAM, [12], sweeps=[2], configurations=[SETTINGS], carried=apart)
-    assert [row.way for row in found.rows] == ["standard", "own filter", "chosen filter", "sweeps"]
+    found = distance_to_exact(model, STREAM, [12], configurations=[SETTINGS], carried=apart)
+    assert [row.way for row in found.rows] == ["standard", "own filter", "chosen filter"]
     assert found.rows[1].filter == "step, γ learned, corrected"
     assert found.rows[1].mean == pytest.approx(found.rows[2].mean, rel=1e-6)  # σ(θ) is γ, in float32
     assert model.training and model.correction is own
@@ -218,20 +198,18 @@ def test_the_models_own_filter_is_tried_with_trackers_begun_anew(apart: bool) ->
 
 def test_the_result_is_plain_values_and_a_picture(tmp_path: Path) -> None:
     found: Distance = distance_to_exact(
-        make("jodie", STREAM), STREAM, [10, 20, 40], sweeps=[2, 4], configurations=[SETTINGS], weights="w"
+        make("jodie", STREAM), STREAM, [10, 20, 40], configurations=[SETTINGS], weights="w"
     )
     plain = found.to_dict()
-    assert plain["weights"] == "w" and plain["carried"] is False and len(plain["rows"]) == 12
-    assert [one["batch_size"] for one in plain["sweeps_enough"]] == [10, 20, 40]
-    assert plain["sweeps_enough"][0]["median"] == found.sweeps_enough(10, "median")
+    assert plain["weights"] == "w" and plain["carried"] is False and len(plain["rows"]) == 6
+    assert [row["batch_size"] for row in plain["rows"]] == [10, 10, 20, 20, 40, 40]
     pixels = image.imread(found.save_png(tmp_path / "distance.png"))
-    assert pixels.shape[1] > 1000 and pixels[..., :3].std() > 0.03
+    assert pixels.shape[1] > 500 and pixels[..., :3].std() > 0.03
 
 
 def test_what_cannot_be_measured_is_said() -> None:
     model = make("jodie", STREAM)
     for options, says in (
-        ({"sweeps": [1, 2]}, "sweeps=1: one is the standard"),
         ({"earlier": 1.0}, "earlier=1.0"),
         ({"configurations": [PRES(filter=False)]}, "no filter to choose"),
         ({"batch_sizes": [60]}, "batch_size=60 does not fit twice"),

@@ -18,7 +18,7 @@ def memory_of(model: MDGNN, node: int) -> torch.Tensor:
 def test_memory_around_each_event_is_that_of_one_event_at_a_time(kind: str) -> None:
     """Also of nodes whose event it is not: a neighbour's mail moves them in APAN, and nothing does else."""
     fast, slow = make(kind, STREAM), make(kind, STREAM)
-    fast.absorb(STREAM[:25], sweeps=None)
+    fast.absorb(STREAM[:25], sequential=True)
     for single in TemporalBatches(STREAM[:25], 1):
         slow.absorb(single)
     batch = STREAM[25:80]

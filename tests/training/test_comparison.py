@@ -1,5 +1,6 @@
 import io
 import json
+from typing import Any
 
 import pytest
 import torch
@@ -124,15 +125,17 @@ def test_the_test_of_a_run_is_found_again() -> None:
     assert found.window is None
 
 
-def test_the_memory_that_a_run_was_evaluated_with_is_used_again() -> None:
-    model = model_before(0)
-    run = pres.fit(model, EVENTS, epochs=1, batch_size=100, memory="exact", eval_memory="trained")
-    run.restore(model)
-    found, standard = (
-        compare(model, EVENTS, strategies=["random"], baselines=False, sweeps=sweeps) for sweeps in (None, 1)
-    )
-    assert found.rows[0].metrics == run.test != standard.rows[0].metrics
-    assert "followed exactly" in shown(found) and "followed" not in shown(standard)
+def test_memory_may_move_with_every_event_of_a_batch() -> None:
+    """Made anew by batches of 100, it is that of one event after the other."""
+    made, offset = model_before(0), SPLIT.test.offset
+    alone = model_before(offset, batch_size=1)
+    options: dict[str, Any] = {"strategies": ["random"], "baselines": False, "batch_size": 100}
+    found, expected = (compare(model, EVENTS, sequential=True, **options) for model in (made, alone))
+    standard = compare(made, EVENTS, **options)
+    assert (found.memory, expected.memory) == ("replayed", "as given")
+    assert found.sequential and not standard.sequential
+    aps = [row.metrics.ap for row in (found.rows[0], expected.rows[0], standard.rows[0]) if row.metrics]
+    assert aps[0] == pytest.approx(aps[1], abs=1e-4) and abs(aps[2] - aps[0]) > 1e-3
 
 
 def test_progress_counts_every_event_that_is_scored_or_replayed() -> None:
@@ -291,8 +294,6 @@ def test_what_cannot_be_compared_is_one_clear_line() -> None:
         compare(model, EVENTS, strategies=[])
     with pytest.raises(OptionError, match="staleness=5: give 'both', 'batch' or 0"):
         compare(model, EVENTS, staleness=5)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="refresh=0 is staleness=0"):
-        compare(model, EVENTS, refresh=0)
     with pytest.raises(OptionError, match="negatives=0"):
         compare(model, EVENTS, negatives=0)
     with pytest.raises(OptionError, match="window=-1"):

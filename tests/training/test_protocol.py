@@ -32,7 +32,7 @@ def test_training_is_set_as_in_tgls_files_and_options_override_it() -> None:
     assert (config.batch_size, config.eval_batch_size, config.epochs) == (600, 600, 100)
     assert (config.lr, config.lr_decay, config.optimiser) == (1e-4, "none", "adam")
     assert config.patience is None and config.negative_window is None and config.pool == "nodes"
-    assert config.step_size is None and config.memory == "standard"
+    assert config.step_size is None
     other = FitConfig.of({"protocol": "tgl", "batch_size": 2400, "lr": 1e-3, "epochs": 50})
     assert (other.batch_size, other.eval_batch_size, other.lr, other.epochs) == (2400, 2400, 1e-3, 50)
     assert FitConfig.of({"protocol": "tgl", "eval_batch_size": 200}).eval_batch_size == 200
@@ -175,9 +175,6 @@ def test_what_cannot_be_is_said() -> None:
         pres.PRES.published("equations", negative_messages=True)
     with pytest.raises(OptionError, match="reading"):
         pres.PRES.published("text")  # type: ignore[arg-type]
-    for inside in ({"memory": "exact"}, {"sweeps": 2}, {"refresh": 100, "block": 100}):
-        with pytest.raises(OptionError, match="standard memory alone"):
-            FitConfig.of({"smoothing": pres.PRES.published("algorithm")} | inside)
     with pytest.raises(OptionError, match="negative_messages are those of Algorithm 2"):
         pres.PRES(negative_messages=True)
 

@@ -225,17 +225,15 @@ def test_an_epoch_begins_with_empty_trackers(reading: Any) -> None:
     assert float(trackers.n.sum()) > 0
 
 
-@pytest.mark.parametrize("how", [{"step_size": 3}, {"depth": 1}])
-def test_whom_negatives_write_to_need_not_be_observed(how: dict[str, int]) -> None:
+def test_whom_negatives_write_to_need_not_be_observed() -> None:
     """A mixture of one component follows events alone, but who is drawn gets mail and so a memory."""
     stream, negatives = stream_of(the_events(), nodes=NODES), the_negatives()
     model = make("jodie", stream).train()
     smoothing = PRES(keep="measured", negative_messages=True, components=1)
     model.correction = Filter(smoothing, NODES, model.memory.dim).double()
     optimiser = torch.optim.SGD([weight for weight in model.parameters() if weight.requires_grad], lr=0.1)
-    depth = how.get("depth", 0)
-    for prepared in prepare(model, stream[:TRAINED], negatives[:TRAINED], B, **how):
-        train_on_batch(model, prepared.ready(model), optimiser, smoothing=smoothing, depth=depth)
+    for prepared in prepare(model, stream[:TRAINED], negatives[:TRAINED], B, step_size=3):
+        train_on_batch(model, prepared.ready(model), optimiser, smoothing=smoothing)
     drawn = torch.unique(negatives[:TRAINED])
     assert bool((model.mailboxes.mails_received[drawn] > 0).all())
     assert bool(model.memory.memory[13].any())  # it never has an event

@@ -169,10 +169,6 @@ def test_the_coherence_objective_is_trained_on_and_told() -> None:
     [
         ({"smoothing": PRES()}, r"takes no filter: train it with PRES\(filter=False\)"),
         ({"step_size": 50}, "step_size=50 is for models without cell='scan'"),
-        ({"memory": "exact"}, "memory='exact' is for models without"),
-        ({"sweeps": 2}, "sweeps=2 is for models without"),
-        ({"refresh": 20}, "refresh=20 is for models without"),
-        ({"refresh": 20, "block": 50}, "block=50 is for models without"),
         ({"preset": "large", "batch_size": 200}, "is for models without cell='scan'"),
         ({"staleness": -1}, "staleness=-1"),
     ],

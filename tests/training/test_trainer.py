@@ -124,7 +124,7 @@ def test_every_part_of_the_state_matters_to_what_comes_next() -> None:
     [
         {"batch_size": 30},  # the last is shorter
         {"batch_size": 40, "most_lost": 10, "shift": True},  # hardly two are equally long
-        {"batch_size": 60, "step_size": 20, "block": 20, "refresh": 10},
+        {"batch_size": 60, "step_size": 20},
     ],
 )
 def test_batches_prepared_together_train_as_those_prepared_alone(

@@ -53,9 +53,7 @@ app.add_typer(theory.app, name="theory")
 theory.app.command(epilog="Example: pres theory coherence mooc --model jodie --batch-size 800 --samples 500")(
     theory_memory.coherence
 )
-theory.app.command(epilog="Example: pres theory distance uci --model tgn --sweeps 2 --sweeps 4 --json")(
-    theory_memory.distance
-)
+theory.app.command(epilog="Example: pres theory distance uci --model tgn --json")(theory_memory.distance)
 
 
 def main() -> None:

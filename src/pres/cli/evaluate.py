@@ -65,7 +65,6 @@ def evaluate(
     settings = opened.run.config
     if batch_size is None:
         batch_size = settings["eval_batch_size"]
-    refresh = FitConfig.of(settings).eval_refresh
     computing = arithmetic(opened.model.memory.memory.device, settings["precision"])
     bars = Progress(console=stderr, transient=True, disable=not stderr.is_terminal)
     with computing, bars as progress:
@@ -78,9 +77,7 @@ def evaluate(
             negatives=negatives,
             batch_size=batch_size,
             seed=settings["seed"] if seed is None else seed,
-            sweeps=FitConfig.of(settings).eval_sweeps,
-            refresh=refresh,
-            staleness=_staleness(staleness, batch_size, refresh),
+            staleness=_staleness(staleness, batch_size),
             pool=FitConfig.of(settings).pool,
             anew=settings.get("protocol") == "tgl",
             baselines=baselines,
@@ -92,20 +89,16 @@ def evaluate(
         stdout.print(as_tables(comparison), highlight=False)
 
 
-def _staleness(asked: str, batch_size: int, refresh: int | None) -> Staleness:
+def _staleness(asked: str, batch_size: int) -> Staleness:
     """Return which staleness a flag asks for; a number must be that of the evaluation's batches, or 0."""
-    from pres.training.comparison import staleness_levels
-
     if asked == "both":
         return "both"
     if int(asked) == 0:
         return 0
-    (of_batch,) = staleness_levels("batch", batch_size, refresh)
-    if int(asked) != of_batch:
-        how = f"--batch-size {asked}" if refresh is None else f"--staleness {of_batch}"
+    if int(asked) != batch_size:
         raise OptionError(
-            f"--staleness {asked}: this evaluation predicts {of_batch:,} events from the same memory. Give "
-            f"{how}, or --staleness 0."
+            f"--staleness {asked}: this evaluation predicts {batch_size:,} events from the same memory. Give "
+            f"--batch-size {asked}, or --staleness 0."
         )
     return "batch"
 
@@ -188,11 +181,6 @@ def _notes(comparison: Comparison) -> Table:
     as_given = comparison.memory == "as given"
     replayed = "replayed from the stream's first event to the part, with the trained weights"
     table.add_row("memory", "as the run left it just before the part" if as_given else replayed)
-    if comparison.sweeps != 1:
-        inside = "exactly" if comparison.sweeps is None else f"by {comparison.sweeps} sweeps"
-        table.add_row("in a batch", f"the events' order is followed {inside}, as the run was evaluated")
-    if comparison.refresh is not None:
-        table.add_row("refresh", f"memory is seen anew every {comparison.refresh:,} events, as in training")
     if comparison.window is not None:
         table.add_row("window", f"{comparison.window:,.6g} units of time, as long as the part")
     return table

@@ -106,9 +106,6 @@ def distance(
         list[int] | None,
         typer.Option(help="A batch size to measure at; repeatable. 200 to 6,400 by default."),
     ] = None,
-    sweeps: Annotated[
-        list[int] | None, typer.Option(help="A number of sweeps to try; repeatable. 2 to 16 by default.")
-    ] = None,
     delta: Annotated[
         list[str] | None,
         typer.Option(
@@ -146,10 +143,10 @@ def distance(
     *,
     reading: dict[str, Any],
 ) -> None:
-    """How far a batch leaves memory from the exact one: standard, with a filter, and with sweeps."""
+    """How far a batch leaves memory from the exact one: standard, and with a filter."""
     check_picture(png)
     from pres.theory.candidates import DELTAS, DISCOUNTS, GAMMAS, OBSERVED, candidates
-    from pres.theory.distance import SWEEPS, distance_to_exact
+    from pres.theory.distance import distance_to_exact
     from pres.theory.tables import distance_table
 
     configurations = candidates(delta or DELTAS, gamma or GAMMAS, observed or OBSERVED, discount or DISCOUNTS)
@@ -168,7 +165,6 @@ def distance(
         subject.model,
         subject.events,
         batch_size or None,
-        sweeps=sweeps or SWEEPS,
         configurations=configurations,
         carried=carried,
         limit=limit,

@@ -113,34 +113,12 @@ def train(
     pres_option: Annotated[
         list[str] | None, typer.Option(help="An option of PRES, as beta=0.2; repeatable.")
     ] = None,
-    memory: Annotated[
-        Literal["standard", "exact"] | None,
-        typer.Option(help="exact: a batch's events in their order, not at once.  \\[default: standard]"),
-    ] = None,
-    sweeps: Annotated[
-        int | None, typer.Option(help="Passes over a batch towards exact memory.  \\[default: 1, standard]")
-    ] = None,
-    block: Annotated[
-        int | None,
-        typer.Option(help="With --refresh: memory moves inside a batch as by batches of that size."),
-    ] = None,
-    refresh: Annotated[
-        int | None,
-        typer.Option(help="Events that see the same memory, inside a batch.  \\[default: the whole batch]"),
-    ] = None,
     staleness: Annotated[
         int | None,
         typer.Option(
             help="With cell=scan: events that see the same memory in training; 0: each sees all that is "
             "strictly before.  \\[default: 50]"
         ),
-    ] = None,
-    grad_updates: Annotated[
-        int | None, typer.Option(help="With --refresh: the updates that gradients reach.  \\[default: 1]")
-    ] = None,
-    eval_memory: Annotated[
-        Literal["standard", "trained"] | None,
-        typer.Option(help="How memory moves in validation and test.  \\[default: standard]"),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="The same seed gives the same numbers.  \\[default: 0]")

@@ -45,7 +45,6 @@ class HalfEvents:
     """
 
     num_nodes: int  # of the stream
-    block: int | None  # events of a block, if memory moves block by block
     node: Tensor  # [h]
     event: Tensor  # [h] counted from the batch's first
     keys: Tensor  # [h] node * b + event, increasing
@@ -55,9 +54,7 @@ class HalfEvents:
     letters: Letters  # [m] at most one per event and recipient, sorted by recipient and then by event
     letter_keys: Tensor  # [m] recipient * b + event, increasing
     about: Tensor  # [m] the half-event that each is about
-    blocks: Blocks | None  # how letters make room for each other, unless every one has a slot of its own
-    mails: Tensor  # [num_nodes] how many each node had before the batch
-    moved: Tensor  # [v] the half-events that are moved, unless memory moves by blocks,
+    moved: Tensor  # [v] the half-events that are moved,
     moments: Moments  # [v] and what they follow from
 
     @property
@@ -67,10 +64,6 @@ class HalfEvents:
         following[:-1] = self.node[1:] != self.node[:-1]
         return following.nonzero().squeeze(1)
 
-    def first(self, halves: Tensor) -> Tensor:
-        """Return the first half-events of the nodes of half-events `[q]`."""
-        return torch.searchsorted(self.keys, self.node[halves] * len(self.of_src))
-
     def received(self, nodes: Tensor, places: Tensor) -> Tensor:
         """Return how many letters of the batch nodes `[q]` have before its events at ``places`` `[q]`."""
         b = len(self.of_src)
@@ -78,26 +71,16 @@ class HalfEvents:
         return end - first
 
     def state_keys(self, nodes: Tensor, received: Tensor) -> Tensor:
-        """Return a number `[q]` for each node and the letters it has, which increases with its stage.
-
-        At stage 0 it has no mail at all, at stage 1 some from before the batch; then it is 2 and the blocks
-        that must be done before that of its newest letter. Without blocks there is one stage for all letters.
-        """
-        stage = (rows(self.mails, nodes) > 0).long()
-        if self.block is None:
-            stage = torch.where(received > 0, 2, stage)
-        else:
-            newest = torch.searchsorted(self.letter_keys, nodes * len(self.of_src)) + received - 1
-            block = torch.div(rows(self.letters.at, newest.clamp(min=0)), self.block, rounding_mode="floor")
-            stage = torch.where(received > 0, 2 + block, stage)
-        return (stage * self.num_nodes + nodes) * (len(self.letters.to) + 1) + received
+        """Return a number `[q]` for each node and the letters it has; nodes without any come first."""
+        has_some = (received > 0).long()
+        return (has_some * self.num_nodes + nodes) * (len(self.letters.to) + 1) + received
 
     def of_state_keys(self, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the stages, the nodes, and the letters they have."""
+        """Return whether there are letters, the nodes, and how many each has."""
         letters = len(self.letters.to) + 1
         state = torch.div(keys, letters, rounding_mode="floor")
-        stage = torch.div(state, self.num_nodes, rounding_mode="floor")
-        return stage, state - stage * self.num_nodes, keys - state * letters
+        has_some = state >= self.num_nodes
+        return has_some, state - has_some * self.num_nodes, keys - state * letters
 
     def follows(self, moments: Moments) -> tuple[Tensor, Tensor]:
         """Return the half-events `[v, 1 + 2 slots]` that moments follow from, and which of them there are."""
@@ -127,11 +110,7 @@ class HalfEvents:
         b, slots = len(self.of_src), memory.slots
         slot, some = torch.arange(slots, device=nodes.device), received > 0
         newest = (torch.searchsorted(self.letter_keys, nodes * b) + received - 1).clamp_(min=0)
-        if self.blocks is None:
-            read, inside = newest.unsqueeze(1) - slot, received.clamp(max=slots).unsqueeze(1)
-        else:
-            read, inside = self.blocks.read(newest, slots)
-            inside = inside * some.unsqueeze(1)
+        read, inside = newest.unsqueeze(1) - slot, received.clamp(max=slots).unsqueeze(1)
         before = torch.searchsorted(self.keys, nodes * b + rows(self.letters.at, newest), right=True) - 1
         begun = some & (before >= 0) & (rows(self.node, before.clamp(min=0)) == nodes)
         before = torch.where(begun, before, -1)
@@ -145,72 +124,21 @@ class HalfEvents:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Blocks:
-    """Letters as standard batches of a block each would send them: one to a recipient, and that the last.
-
-    A neighbour's event is the last only where the recipient has none of its own in the block.
-    """
-
-    last: Tensor  # [m] the last letter of the block so far, at each letter
-    kept: Tensor  # [k] the last ones of whole blocks, sorted by recipient and then by block
-    earlier: Tensor  # [m] the kept ones of the same recipient before the block of each letter
-    first: Tensor  # [m] where the kept ones of its recipient begin
-
-    @classmethod
-    def of(cls, letters: Letters, size: int, batch_length: int) -> Blocks:
-        """Return them for letters sorted by recipient and then by event."""
-        place = torch.arange(len(letters.to), device=letters.to.device)
-        group = letters.to * (batch_length // size + 1) + torch.div(letters.at, size, rounding_mode="floor")
-        begins = torch.ones_like(letters.is_own)
-        begins[1:] = group[1:] != group[:-1]
-        number = begins.cumsum(0) - 1
-        start = begins.nonzero().squeeze(1)
-        own = torch.where(letters.is_own, place, -1).cummax(0).values
-        last = torch.where(own >= start[number], own, place)
-        ends = torch.cat([start[1:] - 1, place[-1:]])
-        another = torch.ones_like(begins)
-        another[1:] = letters.to[1:] != letters.to[:-1]
-        first = torch.where(another, number, 0).cummax(0).values  # numbers increase
-        return cls(last, last[ends], number - first, first)
-
-    def read(self, newest: Tensor, slots: int) -> tuple[Tensor, Tensor]:
-        """Return the letters `[q, slots]` in mailboxes with ``newest`` `[q]`, and how many each has."""
-        slot = torch.arange(slots, device=newest.device)
-        earlier, first = (rows(of, newest).unsqueeze(1) for of in (self.earlier, self.first))
-        kept = rows(self.kept, (first + earlier - slot).clamp(min=0))
-        read = torch.where(slot == 0, rows(self.last, newest).unsqueeze(1), kept)
-        return read, (1 + earlier).clamp(max=slots)
-
-
-def half_events(
-    model: MDGNN, batch: EventStream, sent: Letters | None = None, block: int | None = None
-) -> HalfEvents:
+def half_events(model: MDGNN, batch: EventStream) -> HalfEvents:
     """Return the half-events of a batch, and what each follows from under the model's mail.
 
-    Args:
-        model: The model, its memory as the batch finds it.
-        batch: The events.
-        sent: The batch's letters, if they are known.
-        block: Events of a block, if mailboxes are filled as by standard batches of that size.
+    The memory of ``model`` is as the batch finds it.
     """
     b, slots = len(batch), model.mailboxes.slots
     neighbourly = model.index if model.deliver_to == "neighbours" else None
     if neighbourly is not None and (slots == 1 or model.aggregate == "mean"):
         raise OptionError(
-            "memory in order needs a mailbox of several slots and aggregate='last' in a model that sends "
+            "sequential memory needs a mailbox of several slots and aggregate='last' in a model that sends "
             "mail to neighbours."
         )
-    if block is not None and model.aggregate == "mean":
-        raise OptionError(
-            f"block={block} sends the last mail of each block, not their mean: make the model with "
-            "aggregate='last', or give block=None."
-        )
-    if sent is None or (neighbourly is not None and model.visibility != "fresh"):
-        # With each event a batch of its own, "batch" is "fresh".
-        cutoffs = None if neighbourly is None else neighbourly.cutoffs(batch, "fresh")
-        sent = letters_of(batch, neighbourly, cutoffs, model.neighbours)
-    letters = one_per_event(sent, b)
+    # With each event a batch of its own, "batch" is "fresh".
+    cutoffs = None if neighbourly is None else neighbourly.cutoffs(batch, "fresh")
+    letters = one_per_event(letters_of(batch, neighbourly, cutoffs, model.neighbours), b)
     keys, nodes, events = incidences(batch.src, batch.dst, len(model.mailboxes.last_update))
     at = torch.arange(b, device=batch.src.device)
     of_src, of_dst = (torch.searchsorted(keys, end * b + at) for end in (batch.src, batch.dst))
@@ -219,7 +147,6 @@ def half_events(
     none = nodes[:0]
     halves = HalfEvents(
         num_nodes=len(model.mailboxes.last_update),
-        block=block,
         node=nodes,
         event=events,
         keys=keys,
@@ -231,13 +158,9 @@ def half_events(
         about=torch.where(
             letters.own == rows(batch.src, letters.at), rows(of_src, letters.at), rows(of_dst, letters.at)
         ),
-        blocks=None if block is None or slots == 1 else Blocks.of(letters, block, b),
-        mails=model.mailboxes.mails_received,
         moved=none,
         moments=Moments(none, none, none.view(0, slots), none.view(0, slots)),
     )
-    if block is not None:
-        return halves  # blocks ask for the moments that they need
     received = halves.received(nodes, events)
     moved = received.nonzero().squeeze(1)
     return replace(halves, moved=moved, moments=halves.after(nodes[moved], received[moved], model.mailboxes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,7 @@ from pres.sampling import Neighbours, TemporalIndex
 from pres.sampling.index import Strategy, Visibility
 
 if TYPE_CHECKING:
-    from pres.models.in_order import MemoryInOrder
+    from pres.models.sequential import SequentialMemory
 
 Embedding = IdentityEmbedding | TimeProjection | TemporalAttention
 
@@ -51,8 +51,8 @@ class Looking(nn.Module):
         negatives: Tensor,
         batch_start: int | None = None,
         seed: int = 0,
-        inside: MemoryInOrder | None = None,
-        refresh: int = 1,
+        inside: SequentialMemory | None = None,
+        strictly: bool = False,
     ) -> View:
         """Return what predicting ``batch`` against ``negatives`` `[b, count]` needs to see.
 
@@ -61,12 +61,13 @@ class Looking(nn.Module):
             negatives: Other destinations.
             batch_start: Where the temporal batch began that ``batch`` is a part of.
             seed: Of ``"uniform"`` neighbours.
-            inside: The memory between that batch's events, to be seen instead of what the batch found.
-            refresh: Events of the temporal batch that see the same memory: with 1 each sees that just before
-                itself, with more that just before the first of so many; with 0 that just before the first
-                event of the batch at its own time.
+            inside: The memory between that batch's events: each is seen just before itself, instead of as the
+                batch found it.
+            strictly: Whether that is just before the first event of the batch at its own time.
         """
-        (view,) = self.look_ahead(batch, negatives, len(batch), seed, batch_start, inside, refresh)
+        if inside is not None:
+            return self.with_prepared(self._look_inside(batch, negatives, seed, inside, strictly))
+        (view,) = self.look_ahead(batch, negatives, len(batch), seed, batch_start)
         return self.with_prepared(view)
 
     def look_ahead(
@@ -76,8 +77,6 @@ class Looking(nn.Module):
         b: int,
         seed: int = 0,
         batch_start: int | None = None,
-        inside: MemoryInOrder | None = None,
-        refresh: int = 1,
     ) -> list[View]:
         """Return what predicting each of several batches of ``b`` events needs to see, found together.
 
@@ -89,15 +88,11 @@ class Looking(nn.Module):
             b: Events of a batch or of a part.
             seed: Of ``"uniform"`` neighbours.
             batch_start: Where the one batch began, if they are parts of one.
-            inside: As in `look`, if they are parts of one batch.
-            refresh: As in `look`.
         """
         start = batches.offset if batch_start is None else batch_start
-        check_next(batches, start if inside is None else inside.batch.offset, self._t, self.memory)
+        check_next(batches, start, self._t, self.memory)
         turns = turns_of(batches, b)
         turn = torch.arange(turns, device=batches.t.device).repeat_interleave(b)
-        if inside is not None:
-            return self._look_inside(batches, negatives, turns, turn, seed, inside, refresh)
         t, cutoffs = batches.t, None
         if self.per_node:
             t = t[turn * b]  # once per batch is at its beginning
@@ -112,36 +107,22 @@ class Looking(nn.Module):
         return self._views(batches, negatives, t, cutoffs, seed, moment, turns=turns)
 
     def _look_inside(
-        self,
-        parts: EventStream,
-        negatives: Tensor,
-        turns: int,
-        turn: Tensor,
-        seed: int,
-        inside: MemoryInOrder,
-        refresh: int,
-    ) -> list[View]:
+        self, part: EventStream, negatives: Tensor, seed: int, inside: SequentialMemory, strictly: bool
+    ) -> View:
         whole = inside.batch
-        at = torch.arange(len(parts), device=turn.device) + (parts.offset - whole.offset)
-        places = at - at % refresh if refresh else rows(first_of_equal(whole.t), at)
+        check_next(part, whole.offset, self._t, self.memory)
+        at = torch.arange(len(part), device=whole.t.device) + (part.offset - whole.offset)
+        places = rows(first_of_equal(whole.t), at) if strictly else at
         asked = places if self.per_node else at  # once per node is as things were at its place
         cutoffs = None
         if self.embedding.hops and self.index is not None:
             cutoffs = self.index.cutoffs(whole, "fresh")[asked]
             if self.visibility == "batch":
                 cutoffs = torch.minimum(cutoffs, whole.offset + places)
-        # Two parts may share a place, but not what they look at.
-        moment = turn * len(whole) + places if self.per_node else None
-        by_block, first, b = inside.by_block, parts.offset - whole.offset, len(parts) // turns
-        stops = [first + b * (i + 1) for i in range(turns)]
-        further = None if by_block is None else by_block.beginnings(stops)
-        within = Inside(inside.halves, places, further)
-        views = self._views(parts, negatives, whole.t[asked], cutoffs, seed, moment, within, turns)
-        if by_block is None:
-            return views
-        seen = [view.nodes for view in views], [cast(Tensor, view.received) for view in views]
-        sights = by_block.look(*seen, stops)
-        return [replace(view, sight=sight) for view, sight in zip(views, sights, strict=True)]
+        moment = places if self.per_node else None
+        within = Inside(inside.halves, places)
+        (view,) = self._views(part, negatives, whole.t[asked], cutoffs, seed, moment, within)
+        return view
 
     def look_into(self, window: Window, negatives: Tensor, staleness: int, seed: int = 0) -> View:
         """Return what predicting the batch of a window against ``negatives`` `[b, count]` needs to see.

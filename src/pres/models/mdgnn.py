@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from pres.errors import OptionError, check_choice
 from pres.events import EventStream
 from pres.models.checks import check_next, check_parts, check_room, check_stands, check_whole, turns_of
-from pres.models.in_order import InOrder, MemoryInOrder
 from pres.models.letters import Delivery, Letters, deliveries_of, letters_of
 from pres.models.looking import Embedding, Looking
 from pres.models.mailed import MailWindow
 from pres.models.scanned import Scanned, Window
+from pres.models.sequential import SequentialMemory, SequentialPass
 from pres.models.states import Correction, States, corrected
 from pres.models.view import View
 from pres.nn.codes import NodeCodes
@@ -31,7 +31,7 @@ from pres.nn.memory import Mail, Memory
 from pres.nn.messages import EventMessage, IdentityMessage
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.scan_updater import ScanUpdater
-from pres.nn.updaters import GRUUpdater, InTurns, MailboxAttention, RNNUpdater
+from pres.nn.updaters import GRUUpdater, MailboxAttention, RNNUpdater
 from pres.sampling import TemporalIndex
 from pres.sampling.index import Strategy, Visibility
 
@@ -98,7 +98,7 @@ class MDGNN(Looking):
         self._t = events.t
         self._events = events if isinstance(memory, ScanMemory) else None
         self.correction: Correction | None = None  # of measured memories; pres.fit puts one here if asked to
-        self.in_order = InOrder()
+        self.sequential = SequentialPass()
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Follow `to` and its kin: index and times move with the weights, but keep their type."""
@@ -188,28 +188,19 @@ class MDGNN(Looking):
         check_stands(self.memory, window.batch.offset)
         return window.scanned(self.memory, self.message, self.updater, self.codes)
 
-    def updated(
-        self, memory: Tensor, last_update: Tensor, mail: Mail, turns: InTurns | None = None
-    ) -> Tensor:
-        """Return memories `[w, d]`, which are of times ``last_update`` `[w]`, moved by their mail.
-
-        If that is one of several ``turns``, they will have the gradients.
-        """
+    def updated(self, memory: Tensor, last_update: Tensor, mail: Mail) -> Tensor:
+        """Return memories `[w, d]`, which are of times ``last_update`` `[w]`, moved by their mail."""
         # A single mail is timed by the gap it closes, the mails of a mailbox by their age.
         single = self.memory.slots == 1
         difference = mail.t - last_update if single else rows(mail.newest_t, mail.slots.query) - mail.t
-        moved: Tensor = (turns or self.updater)(memory, self.message(mail, difference), mail.slots)
+        moved: Tensor = self.updater(memory, self.message(mail, difference), mail.slots)
         return moved
 
-    def states_of(self, view: View, inside: MemoryInOrder | None = None, depth: int = 1) -> States:
-        """Return the memory of a view's nodes as it sees them; for the rest see `MemoryInOrder.measure`."""
+    def states_of(self, view: View, inside: SequentialMemory | None = None) -> States:
+        """Return the memory of a view's nodes as it sees them."""
         if inside is None or view.received is None:
             return self.measure(view.nodes)
-        if inside.by_block is None or view.sight is None:
-            return inside.measure(view.nodes, view.received, depth)
-        if depth > 1:
-            raise OptionError(f"depth={depth}: gradients reach one update of memory that moves by blocks.")
-        return inside.by_block.measure(view.sight)
+        return inside.measure(view.nodes, view.received)
 
     def embed(self, view: View, states: States) -> Tensor:
         """Return the embeddings `[r, dim]` of the view's roots."""
@@ -263,9 +254,9 @@ class MDGNN(Looking):
         self,
         batch: EventStream,
         states: States | None = None,
-        sweeps: int | None = 1,
+        sequential: bool = False,
         delivery: Delivery | None = None,
-        in_order: MemoryInOrder | None = None,
+        inside: SequentialMemory | None = None,
         places: Tensor | None = None,
     ) -> None:
         """Write the memory of the batch's nodes, then send the mail of its events.
@@ -275,19 +266,18 @@ class MDGNN(Looking):
         Args:
             batch: The next events of the stream.
             states: The memory of their nodes (among others'); without it they are measured now.
-            sweeps: 1 lets each node of the batch be updated once, by its last event, as if its others had not
-                been. None applies every event in its order, as if they came one at a time; more than one
-                sweep come near that, see `InOrder`.
+            sequential: Whether every event is applied in its order, as if they came one at a time. By default
+                each node of the batch is updated once, by its last event, as if its others had not been.
             delivery: What `address` says of the batch, if it was asked before.
-            in_order: The memory inside the batch, if that is known already; then nothing is swept.
+            inside: The sequential memory inside the batch, if that is known already.
             places: Where the batch's distinct nodes are among ``states``, if that is known already.
         """
         check_next(batch, batch.offset, self._t, self.memory)
         if isinstance(self.memory, ScanMemory):
             self.scanned(self.window(batch.offset, batch.offset + len(batch))).commit()
             return
-        if sweeps != 1 or in_order is not None:
-            self.in_order.absorb(in_order or self.in_order.memory(self, batch, states, sweeps))
+        if sequential:
+            self.sequential.absorb(inside or self.sequential.memory(self, batch, states))
             self.memory.position.fill_(batch.offset + len(batch))
             return
         if delivery is None:

@@ -26,39 +26,31 @@ class Contents:
         model: The model, its memory as the batch found it.
         batch: The events.
         halves: Their half-events.
-        memory: The memory `[h, d]` just before each of them; what gradients it has they pass on.
+        memory: The memory `[h, d]` just before each of them.
     """
 
     def __init__(self, model: MDGNN, batch: EventStream, halves: HalfEvents, memory: Tensor) -> None:
         state = model.mailboxes
         self.dim, self.other = state.dim, halves.other
         self.memory = memory
-        own = torch.cat([memory, rows(memory, halves.other), beside_memories(model, batch, halves)], dim=1)
+        always = torch.ones_like(halves.node, dtype=torch.bool)
+        about = Letters(halves.node, halves.node, halves.node[halves.other], halves.event, always)
+        beside = model.about(batch, about).to(memory.dtype)
+        own = torch.cat([memory, rows(memory, halves.other), beside], dim=1)
         # One mail takes the place of another, so nothing is left of older ones where there is one slot.
         self.recipients = halves.node[:0] if state.slots == 1 else distinct(halves.letters.to)
         older = rows(state.mail.flatten(1), self.recipients).view(-1, state.mail_dim)
         self.table = torch.cat([own, older.to(own.dtype)]) if len(older) else own
 
     def write(self, moved: Tensor, memory: Tensor) -> None:
-        """Let some half-events have other memories; without gradients.
-
-        What gradients of other rows remember of the table they may go on using.
-        """
-        table = self.table.data  # so that autograd does not take a change of some rows for one of all
+        """Let some half-events have other memories; without gradients."""
         self.memory[moved] = memory
-        table[moved, : self.dim] = memory
-        table[self.other[moved], self.dim : 2 * self.dim] = memory
-
-
-def beside_memories(model: MDGNN, batch: EventStream, halves: HalfEvents) -> Tensor:
-    """Return what mail about each half-event `[h, …]` holds beside the two memories."""
-    always = torch.ones_like(halves.node, dtype=torch.bool)
-    about = Letters(halves.node, halves.node, halves.node[halves.other], halves.event, always)
-    return model.about(batch, about).to(model.mailboxes.memory.dtype)
+        self.table[moved, : self.dim] = memory
+        self.table[self.other[moved], self.dim : 2 * self.dim] = memory
 
 
 class Reading:
-    """The mail of moments: all that does not change from one sweep to the next."""
+    """The mail of moments: all of it that does not follow from the memories inside the batch."""
 
     def __init__(
         self, model: MDGNN, batch: EventStream, halves: HalfEvents, moments: Moments, recipients: Tensor

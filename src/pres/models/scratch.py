@@ -43,7 +43,7 @@ def scratch_of(model: Model) -> Model:
 
 def _copy(model: Model, shared: Iterable[Tensor]) -> Model:
     # What is known of the stream alone is shared; so are levels, wherever they are found first.
-    kept = {id(part): part for part in (*shared, model.index, model._events, model._t, model.in_order)}
+    kept = {id(part): part for part in (*shared, model.index, model._events, model._t, model.sequential)}
     return copy.deepcopy(model, kept).eval()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -18,9 +18,6 @@ from pres.parts import Parts, distinct_of_each, rankings
 from pres.ranking import Ranking, ranking
 from pres.sampling import Neighbours
 
-if TYPE_CHECKING:
-    from pres.models.by_block import Beginnings, Sight
-
 Find = Callable[[Tensor, Tensor], Sequence[Neighbours]]
 
 
@@ -32,7 +29,7 @@ class View:
     ``nodes``.
     """
 
-    nodes: Tensor  # [u] distinct nodes, increasing; or distinct with ``received``, in their stages' order
+    nodes: Tensor  # [u] distinct nodes, increasing; or distinct with ``received``, in their keys' order
     roots: Tensor  # [r]
     t: Tensor  # [r] the time each root is asked for
     hops: list[Hop]
@@ -41,8 +38,6 @@ class View:
     ranked: Ranking | None = None  # of the roots, where there are hops
     prepared: Beforehand | None = None  # what the embedding knows of them already
     received: Tensor | None = None  # [u] letters each has of its own batch; None: as the batch finds them
-    read: Tensor | None = None  # [u] bool: whom roots or neighbours are, not only blocks need; None: all
-    sight: Sight | None = None  # what it sees of a batch whose memory moves by blocks
     apart: bool = False  # whether every pair has roots of its own: the sources, then row by row who they meet
 
     @property
@@ -62,7 +57,6 @@ class Inside:
 
     halves: HalfEvents | Window
     places: Tensor  # [b] of each pair, counted from the batch's first event
-    further: Beginnings | None = None  # whom the views must look at beside
 
 
 def views_of(
@@ -109,11 +103,10 @@ def views_of(
         nodes, pair, place, roots = _once_each(nodes, pair, moment, roots, b)
     t = rows(t, pair)
     hops = [] if cutoffs is None else _as_hops(find(nodes, rows(cutoffs, pair)), t)
-    known, received, read, root, hops = _among_distinct(nodes, hops, roots, pair, inside)
+    known, received, root, hops = _among_distinct(nodes, hops, roots, pair, inside)
     parts = zip(
         known,
         received,
-        read,
         roots.split(root),
         roots.split(t),
         _hops_of_each(hops, roots, rank_events) if hops else [[] for _ in range(turns)],
@@ -131,19 +124,16 @@ def views_of(
             to=own_place[b:].view(b, 1 + count),
             ranked=ranked,
             received=own_received,
-            read=own_read,
             apart=moment is None,
         )
-        for own_nodes, own_received, own_read, own_roots, own_t, own_hops, own_place, ranked in parts
+        for own_nodes, own_received, own_roots, own_t, own_hops, own_place, ranked in parts
     ]
 
 
 def _among_distinct(
     nodes: Tensor, hops: Sequence[Hop], roots: Parts, pair: Tensor, inside: Inside | None
-) -> tuple[Sequence[Tensor], Sequence[Tensor | None], Sequence[Tensor | None], Tensor, list[Hop]]:
+) -> tuple[Sequence[Tensor], Sequence[Tensor | None], Tensor, list[Hop]]:
     """Return each part's distinct nodes, their letters if ``inside``, and roots and hops as places there.
-
-    Before the roots comes whom these and the hops read, where there are others too.
 
     ``nodes`` `[r]` are those of the roots, ``pair`` `[r]` says which pair each is of.
     """
@@ -152,30 +142,20 @@ def _among_distinct(
         root_of.append(rows(root_of[-1], hop.slots.query))
     if hops:
         everyone = torch.cat([nodes, *(hop.node for hop in hops)])
-    whose, nothing = torch.cat(root_of), cast(Sequence[Tensor | None], [None] * len(roots))
-    received = read = nothing
+    whose = torch.cat(root_of)
+    received = cast(Sequence[Tensor | None], [None] * len(roots))
     number = rows(roots.number, whose) if len(roots) > 1 else None
     if inside is None:
         distinct, parts, place = distinct_of_each(everyone, number, len(roots))
     else:
         letters = inside.halves.received(everyone, rows(inside.places, rows(pair, whose)))
-        if inside.further is not None:
-            everyone = torch.cat([everyone, inside.further.node])
-            letters = torch.cat([letters, inside.further.received])
-            number = None if number is None else torch.cat([number, inside.further.view])
         keys = inside.halves.state_keys(everyone, letters)
         found, parts, place = distinct_of_each(keys, number, len(roots))
-        if inside.further is not None:
-            place = place[: len(whose)]
-            is_read = torch.zeros_like(found, dtype=torch.bool)
-            at = place if number is None else place + rows(parts.starts, number[: len(whose)])
-            is_read.index_fill_(0, at, True)
-            read = parts.split(is_read)
         _, distinct, letters = inside.halves.of_state_keys(found)
         received = parts.split(letters)
     root, *of_hops = torch.split(place, [len(positions) for positions in root_of])
     hops = [replace(hop, node=of_hop) for hop, of_hop in zip(hops, of_hops, strict=True)]
-    return parts.split(distinct), received, read, root, hops
+    return parts.split(distinct), received, root, hops
 
 
 def _once_each(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,36 +19,8 @@ def gru(cell: nn.GRUCell, x: Tensor, h: Tensor, repeated: bool = False) -> Tenso
     weights = cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh
     if torch.is_autocast_enabled(x.device.type):  # precision is then chosen operation by operation
         return torch.gru_cell(x, h, *weights)
-    updated: Tensor = _GRU.apply(x, h, *weights, repeated, None)  # type: ignore[no-untyped-call]
+    updated: Tensor = _GRU.apply(x, h, *weights, repeated)  # type: ignore[no-untyped-call]
     return updated
-
-
-class GRUInTurns:
-    """A cell that moves states in turns, each when what it needs of those before is known.
-
-    The gradient is one for all of them: a turn's own would take longer than its arithmetic.
-    """
-
-    def __init__(self, cell: nn.GRUCell, repeated: bool = False) -> None:
-        self._weights = cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh
-        self._repeated = repeated
-        with torch.no_grad():
-            self._of_x = _matrix_of_x(*self._weights, repeated)
-        self._turns: list[tuple[Tensor, ...]] = []
-
-    def move(self, x: Tensor, h: Tensor) -> Tensor:
-        """Return what `gru` does, without its gradient."""
-        with torch.no_grad():
-            found = _moved(x, h, *self._of_x, *self._weights[1::2], self._repeated)
-        self._turns.append((x, h, *found))
-        return found[0]
-
-    def all(self) -> Tensor:
-        """Return the states of all turns so far, one after another, with their gradient."""
-        parts = zip(*self._turns, strict=True)
-        x, h, *found = (part[0] if len(part) == 1 else torch.cat(part) for part in parts)
-        moved: Tensor = _GRU.apply(x, h, *self._weights, self._repeated, found)  # type: ignore[no-untyped-call]
-        return moved
 
 
 def _matrix_of_x(
@@ -92,12 +63,9 @@ class _GRU(torch.autograd.Function):
         bias_x: Tensor,
         bias_h: Tensor,
         repeated: bool,
-        found: Sequence[Tensor] | None,  # what `_moved` gives, if it was asked already
     ) -> Tensor:
-        if found is None:
-            of_x = _matrix_of_x(weight_x, weight_h, bias_x, bias_h, repeated)
-            found = _moved(x, h, *of_x, weight_h, bias_h, repeated)
-        result, *needed = found
+        of_x = _matrix_of_x(weight_x, weight_h, bias_x, bias_h, repeated)
+        result, *needed = _moved(x, h, *of_x, weight_h, bias_h, repeated)
         ctx.save_for_backward(x, h, weight_x, weight_h, bias_x, bias_h, *needed)
         ctx.repeated = repeated
         return result
@@ -108,7 +76,7 @@ class _GRU(torch.autograd.Function):
         needed = ctx.needs_input_grad
         if torch.is_grad_enabled():  # the gradient itself is to be differentiated
             given = x, h, weight_x, weight_h, bias_x, bias_h
-            return *differentiable_gradients(torch.gru_cell, given, needed[:6], of_result), None, None
+            return *differentiable_gradients(torch.gru_cell, given, needed[:6], of_result), None
         d = h.shape[1]
         of_x = torch.empty(len(x), 3 * d, dtype=x.dtype, device=x.device)
         of_reset, of_keep, of_new = torch.split(of_x, d, dim=1)
@@ -131,6 +99,5 @@ class _GRU(torch.autograd.Function):
             torch.cat([gates_by_h, of_offered.T @ h]),
             of_bias_x,
             torch.cat([of_bias_x[: 2 * d], of_offered.sum(0)]),
-            None,
             None,
         )

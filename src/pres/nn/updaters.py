@@ -9,42 +9,9 @@ from torch import Tensor, nn
 
 from pres.errors import OptionError
 from pres.nn.attention import LinearAttention
-from pres.nn.cells import GRUInTurns, gru
+from pres.nn.cells import gru
 from pres.nn.gather import Picked
 from pres.nn.slots import Asked, Slots
-
-
-class InTurns:
-    """An updater that moves memories in turns, each when what it needs of those before is known.
-
-    It ends in a gated cell, whose gradient is made once for all turns.
-    """
-
-    def __init__(self, updater: GRUUpdater | MailboxAttention) -> None:
-        assert updater.cell is not None
-        self._input = updater.input_of
-        self._cell = GRUInTurns(updater.cell, isinstance(updater, GRUUpdater) and updater.repeated)
-
-    def __call__(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
-        """Return new memories as the updater does, without gradients: `all` has them."""
-        return self._cell.move(self._input(memory, messages, slots), memory)
-
-    def all(self) -> Tensor:
-        """Return the memories of all turns so far, one after another."""
-        return self._cell.all()
-
-
-def in_turns(updater: nn.Module, device: torch.device) -> InTurns | None:
-    """Return an updater that is to move memories in turns; None if its own call is to be made each time."""
-    ours = type(updater) is GRUUpdater or type(updater) is MailboxAttention  # others have a way of their own
-    if not isinstance(updater, GRUUpdater | MailboxAttention) or not ours or "forward" in vars(updater):
-        return None
-    if updater.cell is None:
-        return None
-    called = (updater._forward_hooks, updater._forward_pre_hooks, updater._compiled_call_impl)
-    if any(called) or torch.is_autocast_enabled(device.type):  # precision is chosen operation by operation
-        return None
-    return InTurns(updater)
 
 
 class GRUUpdater(nn.Module):
@@ -67,11 +34,7 @@ class GRUUpdater(nn.Module):
 
     def forward(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
         """Return new memories `[w, d]` from old ones and messages `[w, m]`, one to each."""
-        return gru(self.cell, self.input_of(memory, messages, slots), memory, self.repeated)
-
-    def input_of(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
-        """Return what the cell moves memories by `[w, m]`."""
-        return _side_by_side(messages)
+        return gru(self.cell, _side_by_side(messages), memory, self.repeated)
 
 
 class RNNUpdater(nn.Module):
@@ -132,12 +95,8 @@ class MailboxAttention(LinearAttention):
 
     def forward(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
         """Return new memories `[w, d]` from old ones, and messages `[s, m]` in the slots of mailboxes."""
-        read = self.input_of(memory, messages, slots)
+        read = self.read(self.query(memory), messages, Asked(slots))
         if self.cell is not None:
             return gru(self.cell, read, memory)
         assert self.norm is not None and self.out is not None
         return torch.relu(self.dropout(self.out(self.norm(read + memory))))
-
-    def input_of(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
-        """Return what moves memories `[w, d]`."""
-        return self.read(self.query(memory), messages, Asked(slots))

@@ -3,9 +3,8 @@
     ‖s_batch − s_exact‖ / ‖s_exact − s_start‖   for each node of a batch
 
 ``s_start`` is the exact memory before the batch and ``s_exact`` that after it, taken in order; ``s_batch`` is
-what the standard update makes of it (one per node, by its last event), what a filter makes of that, and what
-a few sweeps do. 0 is the exact memory, and 1 is as far off as a memory that did not move. All at the same
-weights.
+what the standard update makes of it (one per node, by its last event), and what a filter makes of that. 0 is
+the exact memory, and 1 is as far off as a memory that did not move. All at the same weights.
 
 Either every way begins each batch with the exact memory, which asks what one batch loses; or each is carried
 along by itself, as training does, which asks how losses add up.
@@ -31,7 +30,7 @@ from rich.console import Console
 from rich.progress import Progress
 from torch import Tensor
 
-from pres.errors import DivergedError, OptionError, check_choice
+from pres.errors import DivergedError, OptionError
 from pres.events import EventStream
 from pres.models import MDGNN
 from pres.sampling import TemporalBatches
@@ -39,13 +38,11 @@ from pres.smoothing import PRES, Filter
 from pres.theory.candidates import candidates, described
 from pres.theory.gradients import training_part, whole_batches
 from pres.theory.measured import Measured, about
-from pres.theory.ways import Truth, Way, carried, exactly, resynchronised
+from pres.theory.ways import Truth, carried, exactly, resynchronised
 from pres.training.smoothing import new_filter
 
-Kind = Literal["standard", "sweeps", "own filter", "chosen filter", "discounted filter"]
-Statistic = Literal["mean", "median", "overall"]
+Kind = Literal["standard", "own filter", "chosen filter", "discounted filter"]
 BATCH_SIZES = (200, 400, 800, 1600, 3200, 6400)
-SWEEPS = (2, 3, 4, 8, 16)
 MOVED = 1e-6  # of the median movement: a node that moved less did not move
 
 
@@ -56,7 +53,6 @@ class DistanceRow:
     batch_size: int
     batches: int  # of the later slice, all of exactly that size
     way: Kind
-    sweeps: int  # inside a batch; 1 is the standard
     filter: str | None
     nodes: int  # a node counts in each batch where it moved
     mean: float
@@ -86,27 +82,9 @@ class Distance(Measured):
     rows: tuple[DistanceRow, ...]
     tried: tuple[Tried, ...]
 
-    def sweeps_enough(
-        self, batch_size: int, statistic: Statistic = "mean", tolerance: float = 0.01
-    ) -> int | None:
-        """Return the fewest sweeps tried that bring memory as near as ``tolerance``; None if none does."""
-        check_choice("statistic", statistic, ("mean", "median", "overall"))
-        enough = (
-            row.sweeps
-            for row in self.rows
-            if row.batch_size == batch_size and row.filter is None and getattr(row, statistic) <= tolerance
-        )
-        return min(enough, default=None)
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as ``pres theory distance --json`` prints it."""
-        statistics: tuple[Statistic, ...] = ("mean", "median", "overall")
-        sizes = sorted({row.batch_size for row in self.rows})
-        enough = [
-            {"batch_size": size, **{name: self.sweeps_enough(size, name) for name in statistics}}
-            for size in sizes
-        ]
-        return dataclasses.asdict(self) | {"sweeps_enough": enough}
+        return dataclasses.asdict(self)
 
     def save_png(self, path: str | Path) -> Path:
         """Draw the distances as one picture at ``path`` and return it."""
@@ -120,7 +98,6 @@ def distance_to_exact(
     events: EventStream,
     batch_sizes: Sequence[int] | None = None,
     *,
-    sweeps: Sequence[int] = SWEEPS,
     configurations: Sequence[PRES] | None = None,
     earlier: float = 0.5,
     carried: bool = False,
@@ -138,7 +115,6 @@ def distance_to_exact(
         events: The whole stream, of which the training part is replayed.
         batch_sizes: Sizes to try; by default 200 to 6,400 as far as two batches fit. A smaller batch at the
             end is left out.
-        sweeps: Numbers of sweeps to try beside 1, which is the standard.
         configurations: Filters to choose from on the earlier slice, those with a discount apart; by default
             `candidates`, none if empty.
         earlier: Share of the batches in the earlier slice; at least one is in each.
@@ -147,8 +123,6 @@ def distance_to_exact(
         weights: What to say of where the weights come from.
         progress: Whether to show a progress bar on stderr.
     """
-    if any(count < 2 for count in sweeps):
-        raise OptionError(f"sweeps={min(sweeps)}: one is the standard, which is always there; try 2 or more.")
     if not 0 < earlier < 1:
         raise OptionError(f"earlier={earlier}: give a share between 0 and 1.")
     configurations = candidates() if configurations is None else configurations
@@ -167,19 +141,21 @@ def distance_to_exact(
     tried: list[Tried] = []
     with Progress(console=Console(stderr=True), transient=True, disable=not progress) as bars:
         for size, batches in cut.items():
-            ways = _ways(model, events, sorted(set(sweeps)), configurations)
+            ways = _ways(model, events, configurations)
             passes = 1 + len(ways) if carried else 1
             task = bars.add_task(f"batches of {size:,}", total=passes * len(batches))
-            found = _Found(model, batches, [way for _, way in ways], carried, partial(bars.advance, task))
+            found = _Found(
+                model, batches, [filter_ for _, filter_ in ways], carried, partial(bars.advance, task)
+            )
             begin = min(max(round(earlier * len(batches)), 1), len(batches) - 1)
             found.check_finite()
             means, best = found.choice([kind for kind, _ in ways], begin)
-            for i, (kind, way) in enumerate(ways):
-                if i in means and way.filter is not None:
-                    settings = way.filter.config
+            for i, (kind, filter_) in enumerate(ways):
+                if i in means and filter_ is not None:
+                    settings = filter_.config
                     tried.append(Tried(size, described(settings), settings.model_dump(), means[i], i in best))
                 if i not in means or i in best:
-                    rows.append(found.row(i, kind, way, begin))
+                    rows.append(found.row(i, kind, filter_, begin))
     return Distance(
         **about(model, events, weights),
         events=len(part),
@@ -191,20 +167,20 @@ def distance_to_exact(
 
 
 def _ways(
-    model: MDGNN, events: EventStream, sweeps: Sequence[int], configurations: Sequence[PRES]
-) -> list[tuple[Kind, Way]]:
-    """Return every way to be tried, each with trackers of its own that have seen nothing."""
-    ways: list[tuple[Kind, Way]] = [("standard", Way())]
+    model: MDGNN, events: EventStream, configurations: Sequence[PRES]
+) -> list[tuple[Kind, Filter | None]]:
+    """Return every way to be tried, each filter with trackers of its own that have seen nothing."""
+    ways: list[tuple[Kind, Filter | None]] = [("standard", None)]
     if isinstance(model.correction, Filter):
         own = copy.deepcopy(model.correction).eval()
         own.reset()
-        ways.append(("own filter", Way(filter=own)))
+        ways.append(("own filter", own))
     made = [new_filter(model, settings, events) for settings in configurations]
     for each in made:
         if each is not None:
             discounted = each.config.discount < 1
-            ways.append(("discounted filter" if discounted else "chosen filter", Way(filter=each)))
-    return ways + [("sweeps", Way(count)) for count in sweeps]
+            ways.append(("discounted filter" if discounted else "chosen filter", each))
+    return ways
 
 
 class _Found:
@@ -214,16 +190,16 @@ class _Found:
         self,
         model: MDGNN,
         batches: TemporalBatches,
-        ways: list[Way],
+        filters: Sequence[Filter | None],
         apart: bool,
         on_batch: Callable[[], object],
     ) -> None:
         self.size, self.count = len(batches[0]), len(batches)
-        self.off: list[list[Tensor]] = [[] for _ in ways]
+        self.off: list[list[Tensor]] = [[] for _ in filters]
         self.moved: list[Tensor] = []
         self.repeated: list[Tensor] = []
         if not apart:
-            for truth, memories in resynchronised(model, batches, ways, on_batch):
+            for truth, memories in resynchronised(model, batches, filters, on_batch):
                 self._add_truth(truth)
                 for off, memory in zip(self.off, memories, strict=True):
                     off.append(_lengths(memory - truth.end))
@@ -231,8 +207,8 @@ class _Found:
         truths = exactly(model, batches, on_batch)
         for truth in truths:
             self._add_truth(truth)
-        for off, way in zip(self.off, ways, strict=True):
-            found = zip(carried(model, batches, way, on_batch), truths, strict=True)
+        for off, filter_ in zip(self.off, filters, strict=True):
+            found = zip(carried(model, batches, filter_, on_batch), truths, strict=True)
             off += [_lengths(memory - truth.end) for memory, truth in found]
 
     def _add_truth(self, truth: Truth) -> None:
@@ -265,15 +241,14 @@ class _Found:
             best |= set(sorted(own, key=lambda i: means[i])[:1])
         return means, best
 
-    def row(self, i: int, kind: Kind, way: Way, begin: int) -> DistanceRow:
+    def row(self, i: int, kind: Kind, filter_: Filter | None, begin: int) -> DistanceRow:
         """Return what there is to say of a way on the batches from ``begin`` on."""
         distance, moved, repeated = self.distances(i, begin)
         return DistanceRow(
             batch_size=self.size,
             batches=self.count - begin,
             way=kind,
-            sweeps=way.sweeps,
-            filter=None if way.filter is None else described(way.filter.config),
+            filter=None if filter_ is None else described(filter_.config),
             nodes=len(distance),
             mean=float(distance.mean()),
             median=float(distance.median()),

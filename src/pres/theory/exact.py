@@ -29,7 +29,7 @@ def replay_exactly(model: MDGNN, batches: TemporalBatches) -> Iterator[tuple[MDG
     copied = exact_copy(model)
     for batch in batches:
         yield copied, batch
-        copied.absorb(batch, sweeps=None)
+        copied.absorb(batch, sequential=True)
 
 
 def nodes_of(batch: EventStream) -> Tensor:
@@ -49,7 +49,7 @@ class MemoryInside:
         self.model, self.batch = model, batch
         with torch.no_grad():
             self.start = model.measure(nodes_of(batch))
-            self.found = model.in_order.memory(model, batch, self.start)
+            self.found = model.sequential.memory(model, batch, self.start)
         self.halves = self.found.halves
 
     def before(self, event: Tensor) -> tuple[Tensor, Tensor]:

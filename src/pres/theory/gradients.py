@@ -69,7 +69,7 @@ def sequential_loss(model: MDGNN, batch: EventStream, negatives: Tensor) -> Tens
     The memory of ``model``, which has no correction, must be the exact one before the batch. Gradients reach
     the last update of a memory, as in batches of one event.
     """
-    inside = model.in_order.memory(model, batch)
+    inside = model.sequential.memory(model, batch)
     view = model.look(batch, negatives, inside=inside)
     positive, negative = model.score(view, model.states_of(view, inside))
     return softplus(-positive).mean() + softplus(negative).mean()

@@ -167,7 +167,7 @@ def distance_table(found: Distance) -> Group:
     for name in ("b", "way", "mean", "median", "overall", "repeated"):
         table.add_column(name, justify="left" if name == "way" else "right")
     for row in found.rows:
-        way = f"{row.sweeps} sweeps" if row.way == "sweeps" else row.way
+        way: str = row.way
         if row.filter is not None:  # a discount is part of its name
             kind = "" if row.way == "discounted filter" else f"{row.way.removesuffix(' filter')}: "
             way = f"{kind}{row.filter}"

@@ -1,4 +1,4 @@
-"""Ways to take in a batch, run beside the exact one: what each makes of its nodes' memory."""
+"""Standard memory, with and without a filter, beside the exact one: what each makes of a batch's nodes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,6 @@ from pres.theory.exact import exact_copy, nodes_of
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
-    """So many sweeps inside a batch, 1 as the standard has it; or the standard with a filter."""
-
-    sweeps: int = 1
-    filter: Filter | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class Truth:
     """The exact memory of the nodes of one batch."""
 
@@ -36,28 +28,24 @@ class Truth:
 
 @torch.no_grad()
 def resynchronised(
-    model: MDGNN, batches: TemporalBatches, ways: Sequence[Way], on_batch: Callable[[], object]
+    model: MDGNN, batches: TemporalBatches, filters: Sequence[Filter | None], on_batch: Callable[[], object]
 ) -> Iterator[tuple[Truth, list[Tensor]]]:
-    """Yield, for each batch, the truth and the memory `[u, d]` that each way makes of it.
+    """Yield, for each batch, the truth and the memory `[u, d]` that it makes with each filter, or without.
 
-    Every way begins every batch with the exact memory. The standard's update is the measurement that a filter
-    corrects, and a transition that its trackers observe.
+    Every batch begins with the exact memory. The standard's update is the measurement that a filter corrects,
+    and a transition that its trackers observe.
     """
     copied = exact_copy(model)
     for batch in batches:
         nodes, begin = nodes_of(batch), copied.memory.snapshot()
         start = copied.measure(nodes).memory
-        updated: dict[int, tuple[States, Tensor]] = {}
-        for sweeps in {way.sweeps for way in ways}:
-            copied.absorb(batch, sweeps=sweeps)
-            updated[sweeps] = copied.measure(nodes), copied.mailboxes.partner_count[nodes]
-            copied.memory.restore(begin)
-        copied.absorb(batch, sweeps=None)
+        copied.absorb(batch)
+        updated, partner_count = copied.measure(nodes), copied.mailboxes.partner_count[nodes]
+        copied.memory.restore(begin)
+        copied.absorb(batch, sequential=True)
         found = [
-            updated[way.sweeps][0].memory
-            if way.filter is None
-            else _corrected(way.filter, *updated[way.sweeps])
-            for way in ways
+            updated.memory if filter_ is None else _corrected(filter_, updated, partner_count)
+            for filter_ in filters
         ]
         yield Truth(start, copied.measure(nodes).memory, _repeated(batch, nodes)), found
         on_batch()
@@ -85,7 +73,7 @@ def exactly(model: MDGNN, batches: TemporalBatches, on_batch: Callable[[], objec
     for batch in batches:
         nodes = nodes_of(batch)
         start = copied.measure(nodes).memory
-        copied.absorb(batch, sweeps=None)
+        copied.absorb(batch, sequential=True)
         found.append(Truth(start, copied.measure(nodes).memory, _repeated(batch, nodes)))
         on_batch()
     return found
@@ -93,24 +81,24 @@ def exactly(model: MDGNN, batches: TemporalBatches, on_batch: Callable[[], objec
 
 @torch.no_grad()
 def carried(
-    model: MDGNN, batches: TemporalBatches, way: Way, on_batch: Callable[[], object]
+    model: MDGNN, batches: TemporalBatches, filter_: Filter | None, on_batch: Callable[[], object]
 ) -> Iterator[Tensor]:
-    """Yield the memory `[u, d]` of each batch's nodes after it, by a way that goes on from its own memory.
+    """Yield the memory `[u, d]` of each batch's nodes after it; each batch goes on from the one before.
 
-    That is what training has: the filter corrects the memory that is kept, and observes the transitions of
+    That is what training has: a filter corrects the memory that is kept, and observes the transitions of
     nodes when they have their next event.
     """
     copied = scratch_of(model)
-    copied.correction = way.filter
+    copied.correction = filter_
     copied.memory.reset()
     for batch in batches:
         nodes = nodes_of(batch)
         states = copied.measure(nodes)
-        copied.absorb(batch, states, way.sweeps)
-        if way.filter is not None:
+        copied.absorb(batch, states)
+        if filter_ is not None:
             at = states.pending
             elapsed = (states.last_update - states.previous_update)[at]
             memories = states.previous[at], states.measured[at], states.kept[at]
-            way.filter.observe(nodes[at], *memories, elapsed, states.count[at])
+            filter_.observe(nodes[at], *memories, elapsed, states.count[at])
         yield copied.measure(nodes).kept
         on_batch()

@@ -59,8 +59,7 @@ class Comparison:
     batch_size: int
     negatives: int  # per event
     seed: int
-    sweeps: int | None  # inside a batch of the model's memory; 1 is the standard, None the exact memory
-    refresh: int | None  # events that see the model's same memory; None for all of a batch
+    sequential: bool  # whether the model's memory moves with every event of a batch
     pool: str  # of random negatives, and of those without a history; see `NegativeSampler`
     pool_size: int
     window: float | None  # of EdgeBank (window), in the stream's unit of time; None without baselines
@@ -81,8 +80,7 @@ def compare(
     negatives: int = 1,
     batch_size: int = 200,
     seed: int = 0,
-    sweeps: int | None = 1,
-    refresh: int | None = None,
+    sequential: bool = False,
     staleness: Staleness = "both",
     pool: Pool = "destinations",
     anew: bool = False,
@@ -104,11 +102,11 @@ def compare(
         negatives: Negatives per event.
         batch_size: Events per batch, in replay too, whatever the training batch was.
         seed: The same seed gives the same negatives.
-        sweeps: How the model's memory moves inside a batch, in replay too; see `MDGNN.absorb`.
-        refresh: How many events see the model's same memory, see `MDGNN.look`; None for all of a batch.
-        staleness: ``"batch"`` predicts an event from the state at the beginning of its batch (or of its
-            ``refresh`` events), 0 from that after all strictly earlier events, see `link_scores`;
-            ``"both"`` gives both. Figures at different staleness are not comparable.
+        sequential: Whether the model's memory moves with every event of a batch, in replay too; see
+            `MDGNN.absorb`.
+        staleness: ``"batch"`` predicts an event from the state at the beginning of its batch, 0 from that
+            after all strictly earlier events, see `link_scores`; ``"both"`` gives both. Figures at different
+            staleness are not comparable.
         pool: Where random negatives come from, see `NegativeSampler`.
         anew: Whether everything before the part is replayed even if the memory is in its place.
         baselines: Whether to score EdgeBank and popularity too.
@@ -136,7 +134,7 @@ def compare(
     ]
     seen = seen_in(split.train, scored)
     replayed = anew or int(model.memory.position) != scored.offset
-    levels = staleness_levels(staleness, batch_size, refresh)
+    levels = staleness_levels(staleness, batch_size)
     passes = sum(1 if level == 0 else len(strategies) for level in levels)
     to_do = passes * (1 + len(others)) * len(scored) + (scored.offset if replayed else 0)
     step = _counter(to_do, on_progress)
@@ -144,15 +142,14 @@ def compare(
         "batch_size": batch_size,
         "negatives": negatives,
         "seed": seed,
-        "sweeps": sweeps,
-        "refresh": refresh,
+        "sequential": sequential,
         "on_batch": step,
     }
     found: dict[tuple[NegativeStrategy, str, int], LinkScores] = {}
     scorers: dict[str, MDGNN | EdgeBank | Popularity] = {model.title: model, **others}
     with _left_as_found(model):
         if replayed:
-            replay(model, split[: 1 if part == "val" else 2], batch_size, sweeps, step)
+            replay(model, split[: 1 if part == "val" else 2], batch_size, sequential, step)
         before_part = _state(model)
 
         def before(scorer: MDGNN | EdgeBank | Popularity) -> MDGNN | Scorer:
@@ -182,8 +179,7 @@ def compare(
         batch_size=batch_size,
         negatives=negatives,
         seed=seed,
-        sweeps=sweeps,
-        refresh=refresh,
+        sequential=sequential,
         pool=pool,
         pool_size=len(samplers[0].pool),
         window=window if baselines else None,
@@ -200,13 +196,9 @@ def _baselines(events: EventStream, window: float) -> dict[str, EdgeBank | Popul
     }
 
 
-def staleness_levels(staleness: Staleness, batch_size: int, refresh: int | None = None) -> list[int]:
+def staleness_levels(staleness: Staleness, batch_size: int) -> list[int]:
     """Return how many events are predicted from the same state, for each level asked for."""
-    if refresh == 0:
-        raise OptionError("refresh=0 is staleness=0: leave out refresh, and give that.")
-    of_batch = batch_size if refresh is None else min(refresh, batch_size)
-    levels = {"both": [of_batch, 0], "batch": [of_batch], 0: [0]}[staleness]
-    return list(dict.fromkeys(levels))
+    return {"both": [batch_size, 0], "batch": [batch_size], 0: [0]}[staleness]
 
 
 def _rows(

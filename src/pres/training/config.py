@@ -57,14 +57,8 @@ class FitConfig(Settings):
     # projected in time, as in JODIE, which grows with their logarithm). None: as they are.
     horizon: float | None = pydantic.Field(None, gt=0, allow_inf_nan=False)
     smoothing: PRES | None = None  # mends what large batches do to memory
-    memory: Literal["standard", "exact"] = "standard"  # "exact": as if events came one at a time
-    sweeps: int = pydantic.Field(1, ge=1)  # passes over a batch towards the exact memory; 1: standard
-    block: int | None = pydantic.Field(None, ge=1)  # inside a batch, memory moves as by batches of that size
-    refresh: int | None = pydantic.Field(None, ge=1)  # events that see the same memory; None: a whole batch's
     # With cell="scan": events that see the same memory in training; 0: each sees all that is strictly before.
     staleness: int | None = pydantic.Field(None, ge=0)  # None: 50
-    grad_updates: int = pydantic.Field(1, ge=1)  # of those inside a batch, the last that gradients reach
-    eval_memory: Literal["standard", "trained"] = "standard"  # how memory moves in validation and test
     patience: int | None = pydantic.Field(3, ge=1)  # epochs without a better validation before stopping
     seed: int = pydantic.Field(0, ge=0, lt=2**31)  # of negatives, dropout and sampled neighbours
     eval_batch_size: int = pydantic.Field(200, ge=1)  # in validation and test, whatever batch_size is
@@ -109,28 +103,6 @@ class FitConfig(Settings):
                 f"step_size={self.step_size} exceeds batch_size={self.batch_size}: weights cannot move less "
                 "often than the memory."
             )
-        if self.memory == "exact" and self.sweeps > 1:
-            raise ValueError("memory='exact' needs no sweeps: leave out sweeps, or memory.")
-        for name, value in (("refresh", self.refresh), ("block", self.block)):
-            if value is not None and value > self.batch_size:
-                raise ValueError(
-                    f"{name}={value} exceeds batch_size={self.batch_size}: it is about the inside of a batch."
-                )
-        if self.block is not None and (self.refresh is None or self.memory == "exact" or self.sweeps > 1):
-            raise ValueError(
-                f"block={self.block} says how memory moves inside a batch that refresh looks into: give "
-                "refresh, and neither sweeps nor memory='exact'."
-            )
-        if self.block is not None and self.grad_updates > 1:
-            raise ValueError("grad_updates go with sweeps or memory='exact', not with block.")
-        inside = self.memory == "exact" or self.sweeps > 1 or self.refresh is not None
-        if self.smoothing is not None and self.smoothing.keep == "measured" and inside:
-            raise ValueError(
-                "PRES(keep='measured'), as Algorithm 2 has it, goes with standard memory alone: leave out "
-                "memory='exact', sweeps, refresh and block."
-            )
-        if self.grad_updates > 1 and self.refresh is None:
-            raise ValueError("grad_updates are those inside a batch: they need refresh.")
         return self
 
     @property
@@ -144,29 +116,9 @@ class FitConfig(Settings):
         return "destinations" if self.protocol is None else "nodes"
 
     @property
-    def train_sweeps(self) -> int | None:
-        """How a batch of training is absorbed, see `MDGNN.absorb`."""
-        return None if self.memory == "exact" else self.sweeps
-
-    @property
     def train_staleness(self) -> int:
         """How many events of a scanned batch see the same memory."""
         return 50 if self.staleness is None else self.staleness
-
-    @property
-    def depth(self) -> int:
-        """How many updates inside a batch its predictions reach, see `train_on_batch`."""
-        return 0 if self.refresh is None else self.grad_updates
-
-    @property
-    def eval_refresh(self) -> int | None:
-        """How many events of validation and test see the same memory; None for all of a batch."""
-        return self.refresh if self.eval_memory == "trained" else None
-
-    @property
-    def eval_sweeps(self) -> int | None:
-        """How a batch of validation and test is absorbed."""
-        return self.train_sweeps if self.eval_memory == "trained" else 1
 
 
 class TrainConfig(FitConfig):

@@ -14,8 +14,8 @@ from pres.errors import DivergedError, OptionError
 from pres.events import EventStream
 from pres.incidence import distinct, occurring
 from pres.models import MDGNN, States
-from pres.models.in_order import MemoryInOrder
 from pres.models.scanned import Scanned
+from pres.models.sequential import SequentialMemory
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.smoothing import EVENT, Filter
 from pres.training.metrics import LinkMetrics, link_metrics
@@ -44,14 +44,14 @@ class ModelScorer:
 
     Args:
         model: The model.
-        sweeps: How its memory moves inside a batch, see `MDGNN.absorb`.
-        refresh: How many events see the same memory, see `MDGNN.look`; None for all of a batch. With 0 each
-            sees all events that are strictly earlier, if batches do not cut ties.
+        sequential: Whether its memory moves with every event, see `MDGNN.absorb`.
+        staleness: With 0 each event sees memory after all that are strictly earlier, if batches do not cut
+            ties; memory is then sequential. None: as its batch finds it.
     """
 
-    def __init__(self, model: MDGNN, sweeps: int | None = 1, refresh: int | None = None) -> None:
-        self.model, self.sweeps, self.refresh = model, sweeps, refresh
-        self._scored: tuple[EventStream, States | None, MemoryInOrder | None] | None = None
+    def __init__(self, model: MDGNN, sequential: bool = False, staleness: Literal[0] | None = None) -> None:
+        self.model, self.sequential, self.staleness = model, sequential or staleness == 0, staleness
+        self._scored: tuple[EventStream, States | None, SequentialMemory | None] | None = None
         self._scanned: Scanned | None = None
 
     def score(self, batch: EventStream, negatives: Tensor) -> tuple[Tensor, Tensor]:
@@ -60,22 +60,21 @@ class ModelScorer:
         if self.model.scans:
             return self._score_by_scan(batch, torch.split(negatives, columns, dim=1))
         against: list[Tensor] = []
-        states, order = None, None
+        states, inside = None, None
         with _evaluating(self.model):
-            if self.refresh is not None:
-                order = self.model.in_order.memory(self.model, batch, sweeps=self.sweeps)
+            if self.staleness == 0:
+                inside = self.model.sequential.memory(self.model, batch)
             for some in torch.split(negatives, columns, dim=1):
-                refresh = 1 if self.refresh is None else self.refresh
-                view = self.model.look(batch, some, inside=order, refresh=refresh)
-                states = self.model.states_of(view, order)
+                view = self.model.look(batch, some, inside=inside, strictly=True)
+                states = self.model.states_of(view, inside)
                 positive, negative = self.model.score(view, states)
                 against.append(negative)
-        self._scored = (batch, states if order is None else None, order if self.sweeps != 1 else None)
+        self._scored = (batch, states if inside is None else None, inside)
         return positive, torch.cat(against, dim=1)
 
     def _score_by_scan(self, batch: EventStream, parts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         model, against = self.model, []
-        staleness = len(batch) if self.refresh is None else self.refresh
+        staleness = len(batch) if self.staleness is None else self.staleness
         with _evaluating(model):
             window = model.window(batch.offset, batch.offset + len(batch))
             self._scanned = model.scanned(window)
@@ -92,20 +91,20 @@ class ModelScorer:
         if scanned is not None and scanned.window.batch.offset == batch.offset:
             scanned.commit()
             return
-        states, order = None, None
+        states, inside = None, None
         if self._scored is not None and self._scored[0] is batch:
-            _, states, order = self._scored
+            _, states, inside = self._scored
         self._scored = None
         with _evaluating(self.model):
-            take_in(self.model, batch, states, self.sweeps, order)
+            take_in(self.model, batch, states, self.sequential, inside)
 
 
 def take_in(
     model: MDGNN,
     batch: EventStream,
     states: States | None = None,
-    sweeps: int | None = 1,
-    in_order: MemoryInOrder | None = None,
+    sequential: bool = False,
+    inside: SequentialMemory | None = None,
     follow: bool = False,
 ) -> None:
     """Absorb a batch without training on it; see `MDGNN.absorb`.
@@ -114,12 +113,12 @@ def take_in(
     """
     correction = model.correction
     if not isinstance(correction, Filter) or not (correction.live or follow):
-        model.absorb(batch, states, sweeps, in_order=in_order)
+        model.absorb(batch, states, sequential, inside=inside)
         return
     endpoints = distinct(torch.cat([batch.src, batch.dst]))
     found = model.measure(endpoints) if states is None else states
     places = recordable(model, found, {EVENT: endpoints})
-    model.absorb(batch, states, sweeps, in_order=in_order)
+    model.absorb(batch, states, sequential, inside=inside)
     observe(correction, found, places)
 
 
@@ -127,7 +126,7 @@ def replay(
     model: MDGNN,
     parts: Sequence[EventStream],
     batch_size: int,
-    sweeps: int | None = 1,
+    sequential: bool = False,
     on_batch: Callable[[EventStream], None] | None = None,
 ) -> None:
     """Let the model's memory take in the stream from its first event on, by the weights that it has.
@@ -140,7 +139,7 @@ def replay(
     with _evaluating(model):
         for number, part in enumerate(parts):
             for batch in TemporalBatches(part, batch_size):
-                take_in(model, batch, sweeps=sweeps, follow=number == 0)
+                take_in(model, batch, sequential=sequential, follow=number == 0)
                 if on_batch is not None:
                     on_batch(batch)
 
@@ -195,8 +194,7 @@ def link_scores(
     batch_size: int = 200,
     negatives: int = 1,
     seed: int = 0,
-    sweeps: int | None = 1,
-    refresh: int | None = None,
+    sequential: bool = False,
     staleness: Literal[0] | None = None,
     on_batch: Callable[[EventStream], None] | None = None,
 ) -> LinkScores:
@@ -212,10 +210,9 @@ def link_scores(
         batch_size: Events per batch, whatever the training batch was.
         negatives: Negatives per event.
         seed: The same seed gives the same negatives.
-        sweeps: How a model's memory moves inside a batch, see `MDGNN.absorb`.
-        refresh: How many events see a model's same memory, see `ModelScorer`.
-        staleness: 0 scores every event after all strictly earlier events, in order; None as ``batch_size``,
-            ``sweeps`` and ``refresh`` have it. Negatives are the same. Scorers other than models are given
+        sequential: Whether a model's memory moves with every event, see `MDGNN.absorb`.
+        staleness: 0 scores every event after all strictly earlier events, in order; None with the memory at
+            the beginning of its batch. Negatives are the same. Scorers other than models are given
             batches of one event, or of all at one time.
         on_batch: Called after every batch, for instance to show progress.
     """
@@ -226,8 +223,7 @@ def link_scores(
         batch_size=batch_size,
         negatives=negatives,
         seed=seed,
-        sweeps=sweeps,
-        refresh=refresh,
+        sequential=sequential,
         staleness=staleness,
         on_batch=on_batch,
     )
@@ -242,8 +238,7 @@ def link_scores_of_each(
     batch_size: int = 200,
     negatives: int = 1,
     seed: int = 0,
-    sweeps: int | None = 1,
-    refresh: int | None = None,
+    sequential: bool = False,
     staleness: Literal[0] | None = None,
     on_batch: Callable[[EventStream], None] | None = None,
 ) -> list[LinkScores]:
@@ -261,10 +256,10 @@ def link_scores_of_each(
         _check_position(scorer, part)
         if staleness == 0 and isinstance(scorer.correction, Filter) and not scorer.correction.written:
             # Algorithm 2 goes with standard memory alone, so its batches are single events.
-            sweeps, refresh, batches = 1, None, TemporalBatches(part, 1, ties="whole")
+            sequential, staleness, batches = False, None, TemporalBatches(part, 1, ties="whole")
         elif staleness == 0:
-            sweeps, refresh, batches = None, 0, TemporalBatches(part, batch_size, ties="whole")
-        scorer = ModelScorer(scorer, sweeps, refresh)
+            batches = TemporalBatches(part, batch_size, ties="whole")
+        scorer = ModelScorer(scorer, sequential, staleness)
     elif staleness == 0:
         batches = TemporalBatches(part, 1, ties="whole")
     samples = [[s.sample(batch, negatives, EVALUATION_SEED + seed) for batch in drawn_in] for s in samplers]
@@ -304,8 +299,7 @@ def evaluate(
     batch_size: int = 200,
     negatives: int = 1,
     seed: int = 0,
-    sweeps: int | None = 1,
-    refresh: int | None = None,
+    sequential: bool = False,
     staleness: Literal[0] | None = None,
 ) -> LinkMetrics:
     """Return the metrics of ``model`` on a part of its stream, which its memory takes in on the way.
@@ -320,8 +314,7 @@ def evaluate(
         batch_size: Events per batch, whatever the training batch was.
         negatives: Negatives per event.
         seed: The same seed gives the same negatives.
-        sweeps: How a model's memory moves inside a batch, see `MDGNN.absorb`.
-        refresh: How many events see a model's same memory, see `ModelScorer`.
+        sequential: Whether a model's memory moves with every event, see `MDGNN.absorb`.
         staleness: 0 scores every event after all strictly earlier events, see `link_scores`; figures at
             different staleness are not comparable.
     """
@@ -332,8 +325,7 @@ def evaluate(
         batch_size=batch_size,
         negatives=negatives,
         seed=seed,
-        sweeps=sweeps,
-        refresh=refresh,
+        sequential=sequential,
         staleness=staleness,
     ).metrics
 

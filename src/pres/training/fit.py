@@ -68,9 +68,9 @@ def fit(
     elif folder is not None and resume and options.get("preset") is not None:
         options = {"batch_size": folder.config()["batch_size"]} | options
     else:
-        options, chosen = sized(options, events)
-        if chosen is not None:
-            warnings.warn(chosen, Notice, stacklevel=2)
+        options, why = sized(options, events)
+        if why is not None:
+            warnings.warn(why, Notice, stacklevel=2)
     config = FitConfig.of(options)
     writer = epoch_writer(None if folder is None else folder.path, tensorboard)
     trainer = Trainer(model, events, config)

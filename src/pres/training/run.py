@@ -110,13 +110,8 @@ class Run:
         horizon = self.config.get("horizon")
         ways += [f"a horizon of {horizon:g} of the training's time"] if horizon is not None else []
         ways += [_smoothed(self.config["smoothing"])] if self.config["smoothing"] is not None else []
-        ways += ["exact memory"] if self.config["memory"] == "exact" else []
-        ways += [f"{self.config['sweeps']} sweeps"] if self.config["sweeps"] > 1 else []
-        block, refresh = self.config.get("block"), self.config.get("refresh")
         staleness = self.config.get("staleness")
         ways += [f"a staleness of {staleness:,}"] if staleness is not None else []
-        ways += [f"blocks of {block:,}"] if block is not None else []
-        ways += [f"memory seen anew every {refresh:,} events"] if refresh is not None else []
         return f" with {', '.join(ways)}" if ways else ""
 
     def __repr__(self) -> str:

@@ -15,7 +15,6 @@ from pres.errors import DivergedError
 from pres.events import EventStream
 from pres.incidence import distinct
 from pres.models import MDGNN, States
-from pres.models.in_order import MemoryInOrder
 from pres.models.letters import Delivery
 from pres.models.view import View
 from pres.parts import Parts
@@ -51,9 +50,7 @@ class Prepared:
         """Return it with what the embedding can make of the view before it has the weights."""
         return self if self.view is None else replace(self, view=model.with_prepared(self.view))
 
-    def steps(
-        self, model: MDGNN, inside: MemoryInOrder | None, refresh: int
-    ) -> Iterator[tuple[EventStream, View]]:
+    def steps(self, model: MDGNN) -> Iterator[tuple[EventStream, View]]:
         """Yield the events of each optimiser step, and what it looks at; see `MDGNN.look`."""
         if self.view is not None:
             yield self.batch, self.view
@@ -68,7 +65,7 @@ class Prepared:
                     self.negatives[first:stop],
                     min(self.step_size, stop - first),
                 )
-                views = model.look_ahead(parts, own, b, self.seed, start, inside, refresh)
+                views = model.look_ahead(parts, own, b, self.seed, start)
                 for step, view in zip(TemporalBatches(parts, b), views, strict=True):
                     yield step, model.with_prepared(view)
 
@@ -80,7 +77,6 @@ def prepare(
     b: int,
     step_size: int | None = None,
     seed: int = 0,
-    depth: int = 0,
 ) -> list[Prepared]:
     """Return batches to train on; `Prepared.ready` makes each of them ready when its turn comes.
 
@@ -93,7 +89,6 @@ def prepare(
         b: Events of a batch; the last may have fewer if it is the only one.
         step_size: Events per optimiser step; None for one step per batch.
         seed: Of ``"uniform"`` neighbours.
-        depth: As in `train_on_batch`; what is seen inside a batch is not looked at before its turn.
     """
     parts = TemporalBatches(batches, b)
     step_size = step_size or b
@@ -101,7 +96,7 @@ def prepare(
     deliveries = model.address_ahead(batches, len(parts[0]), sending)
     views: Sequence[View | None] = [None] * len(parts)
     places: Sequence[Tensor | None] = [None] * len(parts)
-    if step_size >= len(parts[0]) and not depth:
+    if step_size >= len(parts[0]):
         views = seen = model.look_ahead(batches, negatives, len(parts[0]), seed)
         places = _places_of_endpoints(deliveries, seen, batches.num_nodes)
     fields = parts, torch.split(negatives, b), deliveries, views, places
@@ -131,17 +126,12 @@ def train_on_batch(
     *,
     precision: str = "float32",
     smoothing: PRES | None = None,
-    sweeps: int | None = 1,
-    depth: int = 0,
-    refresh: int = 1,
-    block: int | None = None,
 ) -> dict[str, float]:
     """Take one or more optimiser steps on a temporal batch, absorb it, and return means over its events.
 
     Among them are the ``loss`` without the coherence objective and the ``movement`` of memory. Every step
     measures memory anew from the same mail; the batch is absorbed once: with the memory that its only step
-    measured, or with what the weights after several make of the mail. With ``depth`` it is the memory that
-    its events have seen: by the weights before the first step, or with blocks by those before each.
+    measured, or with what the weights after several make of the mail.
 
     Args:
         model: The model, its memory as before the batch.
@@ -149,37 +139,19 @@ def train_on_batch(
         optimiser: What moves the weights.
         precision: See `arithmetic`.
         smoothing: The objective's settings; the filter, if any, is the model's ``correction``.
-        sweeps: How the batch is absorbed, see `MDGNN.absorb`.
-        depth: 0 lets every event see memory as the batch found it. With more they see that inside the batch,
-            by sweeps with the weights that the batch began with; gradients reach the last so many updates.
-        refresh: How many events see the same memory inside a batch, see `MDGNN.look`.
-        block: With ``depth`` of 1, instead of sweeps: see `InOrder.memory`.
     """
     batch, device = prepared.batch, prepared.negatives.device
     total: dict[str, float] = {}
-    states, inside = None, None
-    if depth:
-        with torch.no_grad(), arithmetic(device, precision):
-            start = None  # blocks measure nodes in their turn, but a filter observes them all
-            if block is None or isinstance(model.correction, Filter):
-                start = model.measure(_taking_part(prepared, _roles(model, prepared)))
-            letters = prepared.delivery.letters
-            inside = model.in_order.memory(model, batch, start, sweeps, block, letters, lazily=True)
-    for step, view in prepared.steps(model, inside, refresh):
+    states = None
+    for step, view in prepared.steps(model):
         with arithmetic(device, precision):
-            states = model.states_of(view, inside, depth)
+            states = model.measure(view.nodes)
             logits = model.logits(view, states)
-        loss = link_loss(logits)
-        updated = states.pending if view.read is None else states.pending & view.read
-        objective, found = _with_smoothing(loss, states, updated, view, model.correction, smoothing)
+        objective, found = _with_smoothing(link_loss(logits), states, view, model.correction, smoothing)
         for name, value in take_step(objective, found, optimiser, batch).items():
             total[name] = total.get(name, 0.0) + len(step) * value
     with torch.no_grad(), arithmetic(device, precision):
-        if inside is not None:
-            states = inside.start
-        _take_in(
-            model, prepared, None if prepared.view is None and inside is None else states, sweeps, inside
-        )
+        _take_in(model, prepared, None if prepared.view is None else states)
     return {name: value / len(batch) for name, value in total.items()}
 
 
@@ -205,13 +177,13 @@ def link_loss(logits: Tensor) -> Tensor:
 
 
 def _with_smoothing(
-    loss: Tensor, states: States, updated: Tensor, view: View, correction: object, smoothing: PRES | None
+    loss: Tensor, states: States, view: View, correction: object, smoothing: PRES | None
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Return what to minimise, and what is worth knowing about the step and the nodes that it updated."""
-    found = {"loss": loss, "movement": movement(states.previous, states.kept, updated)}
+    found = {"loss": loss, "movement": movement(states.previous, states.kept, states.pending)}
     if smoothing is not None:
         with torch.set_grad_enabled(smoothing.beta > 0):
-            apart = incoherence(smoothing, states, updated, view.roots)
+            apart = incoherence(smoothing, states, states.pending, view.roots)
         found["coherence"] = 1 - apart
         if smoothing.beta > 0:
             loss = loss + smoothing.beta * apart
@@ -235,29 +207,17 @@ def _roles(model: MDGNN, prepared: Prepared) -> dict[int, Tensor]:
     return roles
 
 
-def _taking_part(prepared: Prepared, roles: dict[int, Tensor]) -> Tensor:
-    """Return the nodes whose memory it takes to absorb a batch: whom it writes to, and who has a role."""
-    return distinct(torch.cat([prepared.delivery.endpoints, *roles.values()]))
-
-
-def _take_in(
-    model: MDGNN,
-    prepared: Prepared,
-    states: States | None,
-    sweeps: int | None,
-    inside: MemoryInOrder | None,
-) -> None:
+def _take_in(model: MDGNN, prepared: Prepared, states: States | None) -> None:
     """Absorb the batch; a filter observes the transitions of its nodes and of the negatives."""
     batch, delivery = prepared.batch, prepared.delivery
-    in_order = inside if inside is not None and inside.swept else None  # one sweep is the standard's way
     if not isinstance(model.correction, Filter):
-        model.absorb(batch, states, sweeps, delivery, in_order, prepared.places)
+        model.absorb(batch, states, delivery=delivery, places=prepared.places)
         return
     roles = _roles(model, prepared)
     if states is None:
-        states = model.measure(_taking_part(prepared, roles))
+        states = model.measure(distinct(torch.cat([delivery.endpoints, *roles.values()])))
     found = recordable(model, states, roles)
-    model.absorb(batch, states, sweeps, delivery, in_order)
+    model.absorb(batch, states, delivery=delivery)
     observe(model.correction, states, found)
 
 

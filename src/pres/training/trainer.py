@@ -121,7 +121,6 @@ class Trainer:
         self.epoch, self.batch, self.seconds, self.sums = self.epoch + 1, 0, 0.0, {}
         if self.config.shift:
             self.batches = self._cut(self.epoch)
-            self.model.in_order.forget()
         return result
 
     def _cut(self, epoch: int) -> TemporalBatches:
@@ -168,10 +167,6 @@ class Trainer:
             self.optimiser,
             precision=config.precision,
             smoothing=config.smoothing,
-            sweeps=config.train_sweeps,
-            depth=config.depth,
-            refresh=config.refresh or 1,
-            block=config.block,
         )
 
     def prepare(self, which: tuple[int, int]) -> Prepared | PreparedScan:
@@ -197,7 +192,7 @@ class Trainer:
             for part, drawn in zip(TemporalBatches(batches, b), torch.split(negatives, b), strict=True):
                 found.append(prepare_scan(self.model, part, drawn, config.train_staleness, seed))
         else:
-            found += prepare(self.model, batches, negatives, b, config.step_size, seed, config.depth)
+            found += prepare(self.model, batches, negatives, b, config.step_size, seed)
         return {(epoch, number + i): prepared for i, prepared in enumerate(found)}
 
     @property
@@ -213,11 +208,8 @@ class Trainer:
     def evaluate(self, part: EventStream) -> LinkMetrics:
         """Return the metrics on a part that follows what the memory has taken in."""
         size, seed = self.config.eval_batch_size, self.config.seed
-        sweeps, refresh = self.config.eval_sweeps, self.config.eval_refresh
         with arithmetic(self.device, self.config.precision):
-            return evaluate(
-                self.model, part, self.sampler, batch_size=size, seed=seed, sweeps=sweeps, refresh=refresh
-            )
+            return evaluate(self.model, part, self.sampler, batch_size=size, seed=seed)
 
     def test(self) -> LinkMetrics:
         """Return the metrics on the test part, by the weights and the memory that the model has.
@@ -226,7 +218,7 @@ class Trainer:
         """
         if self.config.protocol == "tgl":
             with arithmetic(self.device, self.config.precision):
-                replay(self.model, self.split[:2], self.config.eval_batch_size, self.config.eval_sweeps)
+                replay(self.model, self.split[:2], self.config.eval_batch_size)
         return self.evaluate(self.split.test)
 
     def release(self) -> None:
@@ -289,13 +281,11 @@ def check_scan(model: MDGNN, config: FitConfig) -> None:
                 "cell='scan', or leave preset out."
             )
         return
-    usual = {"step_size": None, "memory": "standard", "sweeps": 1, "block": None, "refresh": None}
-    for name, value in usual.items():
-        if getattr(config, name) != value:
-            raise OptionError(
-                f"{name}={getattr(config, name)!r} is for models without cell='scan': a scan takes one step "
-                "per batch, and knows memory inside it. Leave it out."
-            )
+    if config.step_size is not None:
+        raise OptionError(
+            f"step_size={config.step_size} is for models without cell='scan': a scan takes one step per "
+            "batch. Leave it out."
+        )
     if config.smoothing is not None and config.smoothing.filter:
         raise OptionError(
             "a model with cell='scan' corrects memory at every event, and takes no filter: train it with "

@@ -59,18 +59,16 @@ def test_a_folder_of_runs_has_a_report_too(tmp_path: Path) -> None:
     assert "a/one" in text and "pres train --config" in text and "data:image/png;base64," in text
 
 
-def test_a_run_is_told_by_its_name_and_with_how_memory_moved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_told_by_its_name_and_its_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events = pres.load("synthetic", num_events=1_500)
-    model = pres.JODIE(events, memory_dim=8)
-    pres.fit(model, events, preset="large", batch_size=300, block=100, epochs=1, out=tmp_path / "one")
+    model = pres.JODIE(events, memory_dim=8, cell="scan")
+    pres.fit(model, events, preset="large", batch_size=300, epochs=1, out=tmp_path / "one")
     monkeypatch.chdir(tmp_path / "one")
     contents = gather(Path())
     assert contents.folder == "one"
     names = [heading.title for heading in contents.runs.headings]
     told = dict(zip(names, contents.runs.shown()[0], strict=True))
-    expected = {"run": "one", "b": "300", "step": "300", "block": "100", "refresh": "200", "preset": "large"}
+    expected = {"run": "one", "b": "300", "step": "300", "preset": "large"}
     assert told | expected == told
     assert contents.settings[0].command == "pres train --config config.json --out ../one-again"
     assert "<strong>1</strong> run</li>" in render(Path())

@@ -26,8 +26,6 @@ _RUN_HEADINGS = (
     Heading("model", "model"),
     Heading("batch_size", "b"),
     Heading("step_size", "step"),
-    Heading("block", "block"),
-    Heading("refresh", "refresh"),
     Heading("preset", "preset"),
     Heading("smoothing", "PRES"),
     Heading("seed", "seed"),
@@ -184,8 +182,7 @@ def _run(file: Path, root: Path) -> Told:
     shown = str(path.relative_to(root)) if path != root else path.resolve().name
     variant = "" if run["variant"] is None else f" ({run['variant']})"
     smoothed = "without" if run["config"]["smoothing"] is None else "PRES"
-    inside = (run["config"].get(option) for option in ("block", "refresh", "preset"))
-    sizes = run["batch_size"], run["step_size"], *inside, smoothed
+    sizes = run["batch_size"], run["step_size"], run["config"].get("preset"), smoothed
     about = shown, run["dataset"] + variant, run["model"], *sizes
     scores = 100 * run["val"]["ap"], 100 * run["test"]["ap"], float(run["seconds_per_epoch"])
     curve = path / "learning.png"

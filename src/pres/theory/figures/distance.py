@@ -17,7 +17,7 @@ _COLOURS = {"standard": GREY, "chosen filter": FIRST, "discounted filter": THIRD
 
 
 def save_figure(found: Distance, path: Path) -> Path:
-    """Draw the distance with and without a filter against b, and with sweeps, at ``path``."""
+    """Draw the distance with and without a filter against b, at ``path``."""
     sizes = sorted({row.batch_size for row in found.rows})
 
     def filters(panel: Axes) -> None:
@@ -35,16 +35,5 @@ def save_figure(found: Distance, path: Path) -> Path:
         panel.set(title="With and without a filter", xlabel="batch size b", ylabel="distance / movement")
         panel.legend(frameon=False, fontsize=8)
 
-    def sweeps(panel: Axes) -> None:
-        for place, size in enumerate(sizes):
-            rows = [row for row in found.rows if row.batch_size == size and row.filter is None]
-            shown = [(row.sweeps, row.mean) for row in rows if row.mean > 0]  # a logarithmic scale has no 0
-            shade = 0.25 + 0.75 * (place + 1) / len(sizes)
-            if shown:
-                panel.plot(*zip(*shown, strict=True), "o-", color=THIRD, alpha=shade, label=f"b = {size:,}")
-        panel.axhline(0.01, linestyle=":", color=GREY, label="1 %")
-        panel.set(yscale="log", title="Sweeps, mean", xlabel="sweeps", ylabel="distance / movement")
-        panel.legend(frameon=False, fontsize=8)
-
     how = "each carried along by itself" if found.carried else "each batch begun with the exact memory"
-    return save_panels(path, f"{found.title}:\n{how}", filters, sweeps)
+    return save_panels(path, f"{found.title}:\n{how}", filters)

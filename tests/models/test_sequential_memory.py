@@ -47,7 +47,7 @@ def test_exact_memory_is_that_of_one_event_at_a_time(kind: str, b: int, visibili
     fast, slow = make(kind, stream, **options), make(kind, stream, **options)
     done = 0
     for batch in TemporalBatches(stream, b):
-        fast.absorb(batch, sweeps=None)
+        fast.absorb(batch, sequential=True)
         for single in TemporalBatches(batch, 1):
             slow.absorb(single)
         done += len(batch)
@@ -59,39 +59,16 @@ def test_exact_memory_is_that_of_one_event_at_a_time(kind: str, b: int, visibili
 def test_memory_before_each_event_is_what_one_event_at_a_time_measures(kind: str) -> None:
     stream = stream_of(random_events(seed=5, n=150))
     fast, slow = make(kind, stream), make(kind, stream)
-    fast.absorb(stream[:30], sweeps=None)
+    fast.absorb(stream[:30], sequential=True)
     one_at_a_time(slow, stream, 30)
     batch = stream[30:90]
-    found = fast.in_order.memory(fast, batch)
+    found = fast.sequential.memory(fast, batch)
     for e, single in enumerate(TemporalBatches(batch, 1)):
         for end, half in ((single.src, found.halves.of_src[e]), (single.dst, found.halves.of_dst[e])):
             expected = slow.measure(end)
             assert torch.allclose(found.memory[half], expected.memory[0], atol=1e-10)
             assert found.last_update[half] == expected.last_update[0]
         slow.absorb(single)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_sweeps_come_near_the_exact_memory_and_reach_it(kind: str) -> None:
-    stream = stream_of(random_events(seed=6, n=150))
-    batch = stream[20:80]
-
-    def after(sweeps: int | None) -> MDGNN:
-        model = make(kind, stream)
-        model.absorb(stream[:20])
-        model.absorb(batch, sweeps=sweeps)
-        return model
-
-    def distance(sweeps: int) -> float:
-        return float((after(sweeps).measure(nodes).memory - truth).detach().norm())
-
-    nodes = torch.arange(stream.num_nodes)
-    truth = after(None).measure(nodes).memory
-    start = make(kind, stream)
-    start.absorb(stream[:20])
-    needed = int(half_events(start, batch).levels().max()) + 1
-    assert needed > 5
-    assert distance(1) > distance(3) > distance(5) > 1e-12 > distance(needed)
 
 
 @pytest.mark.parametrize("kind", ["tgn", "jodie"])
@@ -126,21 +103,21 @@ def test_levels_are_found_once_for_a_model_and_its_copies(monkeypatch: pytest.Mo
         for replayed in (scratch_of(model), model):
             replayed.reset()
             for batch in TemporalBatches(stream, 50):
-                replayed.absorb(batch, sweeps=None)
+                replayed.absorb(batch, sequential=True)
     assert len(found) == 3
 
 
 def test_what_has_no_order_of_single_events_is_refused() -> None:
     stream = stream_of(random_events(seed=8, n=150))
     with pytest.raises(OptionError, match="needs a mailbox of several slots"):
-        make("apan", stream, aggregate="mean").absorb(stream[:10], sweeps=None)
+        make("apan", stream, aggregate="mean").absorb(stream[:10], sequential=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_last_update_is_left_to_the_next_loss(kind: str) -> None:
     stream = stream_of(random_events(seed=9, n=150))
     model = make(kind, stream)
-    model.absorb(stream[:50], sweeps=None)
+    model.absorb(stream[:50], sequential=True)
     view = model.look(stream[50:60], stream[50:60].dst.unsqueeze(1))
     model.score(view, model.measure(view.nodes))[0].sum().backward()  # type: ignore[no-untyped-call]
     for name, parameter in model.updater.named_parameters():
