@@ -15,6 +15,7 @@ import pres
 from pres.errors import OptionError
 from pres.events import EventStream
 from pres.models import MDGNN, time_units
+from pres.models.build import build_model
 from pres.nn import MLPMessage, TimeEncoding
 from pres.training import FitConfig, Trainer, TrainingState
 from pres.training.folder import RunFolder
@@ -180,16 +181,19 @@ def test_a_run_keeps_its_horizon_and_one_from_before_had_none(tmp_path: Path) ->
 
 
 def test_a_run_of_the_preset_from_before_horizons_goes_on_without(tmp_path: Path) -> None:
+    def scan() -> MDGNN:
+        return build_model("jodie", EVENTS, {"memory_dim": 16, "time_dim": 8, "cell": "scan"})
+
     old: dict[str, Any] = {"preset": "large", "batch_size": 300, "horizon": None, "out": tmp_path / "run"}
-    pres.fit(made(), EVENTS, epochs=1, **old)
+    pres.fit(scan(), EVENTS, epochs=1, **old)
     path = tmp_path / "run" / "config.json"
     config = json.loads(path.read_text())
     del config["horizon"]
     path.write_text(json.dumps(config))
     assert RunFolder(tmp_path / "run").config()["horizon"] is None
     with pytest.raises(OptionError, match=r"begun with horizon=None, not 0\.5"):
-        pres.fit(made(), EVENTS, epochs=2, **old | {"horizon": 0.5}, resume=True)
-    assert len(pres.fit(made(), EVENTS, epochs=2, **old, resume=True).history) == 2
+        pres.fit(scan(), EVENTS, epochs=2, **old | {"horizon": 0.5}, resume=True)
+    assert len(pres.fit(scan(), EVENTS, epochs=2, **old, resume=True).history) == 2
 
 
 def test_a_horizon_is_no_more_than_all_that_training_has_seen() -> None:

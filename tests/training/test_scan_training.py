@@ -169,7 +169,6 @@ def test_the_coherence_objective_is_trained_on_and_told() -> None:
     [
         ({"smoothing": PRES()}, r"takes no filter: train it with PRES\(filter=False\)"),
         ({"step_size": 50}, "step_size=50 is for models without cell='scan'"),
-        ({"preset": "large", "batch_size": 200}, "is for models without cell='scan'"),
         ({"staleness": -1}, "staleness=-1"),
     ],
 )
@@ -185,8 +184,8 @@ def test_what_only_goes_with_a_scan_is_refused_elsewhere() -> None:
         with pytest.raises(OptionError, match="staleness=50 is of models whose memory is scanned") as error:
             pres.fit(model, EVENTS, batch_size=100, staleness=50)
         assert "\n" not in str(error.value)
-    with pytest.raises(OptionError, match="cell"):
-        build_model("apan", EVENTS, {"cell": "scan"})
+        with pytest.raises(OptionError, match="preset='large' is for models whose memory is scanned"):
+            pres.fit(model, EVENTS, batch_size=200, preset="large")
     with pytest.raises(OptionError, match="aggregate='mean' is of mail"):
         made(aggregate="mean")
     with pytest.raises(OptionError, match="passes=3"):

@@ -206,7 +206,7 @@ def test_a_run_with_pres_is_saved_opened_and_gone_on_with(tmp_path: Path) -> Non
     [
         {"smoothing": PRES(gain="pending", mixture="learned", delta="rate")},
         {"smoothing": PRES(anchors=10), "step_size": 50},
-        {"smoothing": PRES(), "memory": "exact"},
+        {"smoothing": PRES(), "shift": True},
     ],
 )
 def test_pres_goes_on_from_the_middle_of_an_epoch_bit_for_bit(
