@@ -35,16 +35,6 @@ def test_a_run_is_repeated_exactly_and_put_beside_baselines(trained: Path) -> No
     assert {row["scorer"] for row in found["rows"]} > {"EdgeBank"}
 
 
-def test_memory_moves_as_the_run_was_evaluated(tmp_path: Path) -> None:
-    model = build_model("jodie", EVENTS, {"memory_dim": 16})
-    memory: dict[str, Any] = {"memory": "exact", "eval_memory": "trained"}
-    made = pres.fit(model, EVENTS, out=tmp_path / "a", batch_size=100, epochs=1, **memory)
-    done = run("evaluate", tmp_path / "a", "--strategy", "random", "--no-baselines", "--json")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["sweeps"] is None and found["rows"][0]["metrics"]["ap"] == made.test.ap
-
-
 def test_a_table_is_printed_and_options_are_taken(trained: Path) -> None:
     options = ["--strategy", "random", "--negatives", "12", "--no-baselines", "--part", "val"]
     done = run("evaluate", trained, *options)
