@@ -34,7 +34,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
 numbers: $(VENV)/.base
-	$(BIN)/python -m pres.experiments.generated docs/results README.md docs/*.md
+	$(BIN)/python -m pres.paper.experiments.generated docs/results README.md docs/*.md
 
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict

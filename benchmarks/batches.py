@@ -17,11 +17,11 @@ import torch
 import pres
 from benchmarks.in_turn import in_turn
 from benchmarks.timing import median_seconds
+from pres.data.stream import EventStream
 from pres.errors import PresError
-from pres.events import EventStream
-from pres.experiments.peak import peak_memory
-from pres.models.build import build_model
-from pres.training import FitConfig
+from pres.models.registry import build_model
+from pres.paper.experiments.peak import peak_memory
+from pres.training.config import FitConfig
 from pres.training.trainer import Trainer
 
 STREAMS = ("wikipedia", "mooc")

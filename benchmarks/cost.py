@@ -20,9 +20,10 @@ import pres
 from benchmarks.counting import counted
 from benchmarks.in_turn import alone
 from benchmarks.timing import seconds
-from pres.events import EventStream
+from pres.data.stream import EventStream
 from pres.smoothing import PRES
-from pres.training import FitConfig, Trainer
+from pres.training.config import FitConfig
+from pres.training.trainer import Trainer
 
 EVENTS, BATCH = 200_000, 600  # so many events have 10,000 nodes
 WARM_UP, TIMED, COUNTED = 40, 100, 10  # batches

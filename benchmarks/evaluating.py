@@ -8,13 +8,13 @@ from torch import Tensor
 
 import pres
 from benchmarks.timing import median_seconds
+from pres.data.stream import EventStream
 from pres.errors import PresError
-from pres.events import EventStream
+from pres.evaluation.link import evaluate
 from pres.models import MDGNN
-from pres.models.build import build_model
+from pres.models.registry import build_model
 from pres.sampling import NegativeSampler
-from pres.training import FitConfig
-from pres.training.evaluation import evaluate
+from pres.training.config import FitConfig
 from pres.training.trainer import Trainer
 
 BATCH = 200

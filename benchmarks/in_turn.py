@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pres.training import Trainer
-from pres.training.ahead import Ahead
+from pres.training.prefetch import Ahead
+from pres.training.trainer import Trainer
 
 
 class InTurn(Ahead[Any, Any]):

@@ -11,7 +11,7 @@ def run() -> None:
     table = Table(title="Loading: seconds", title_justify="left")
     for name in ("dataset", "first", "again (median of 5)"):
         table.add_column(name, justify="left" if name == "dataset" else "right")
-    for entry in pres.datasets.catalogue():
+    for entry in pres.data.catalogue():
         if entry.status != "found":
             continue
         times = [seconds(lambda: pres.load(entry.name)) for _ in range(6)]  # noqa: B023

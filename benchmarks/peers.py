@@ -26,11 +26,11 @@ import pres
 from benchmarks.in_turn import in_turn
 from benchmarks.pyg_tgn import PyGTrainer
 from benchmarks.timing import median_seconds, seconds
+from pres.data.stream import EventStream
 from pres.errors import PresError
-from pres.events import EventStream
-from pres.models.build import build_model
+from pres.models.registry import build_model
 from pres.sampling import NegativeSampler, TemporalBatches
-from pres.training import FitConfig
+from pres.training.config import FitConfig
 from pres.training.trainer import Trainer
 
 PYG = "PyG TGN"

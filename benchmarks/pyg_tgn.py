@@ -8,8 +8,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits as cross_entrop
 from torch_geometric.nn import TGNMemory, TransformerConv
 from torch_geometric.nn.models.tgn import IdentityMessage, LastAggregator, LastNeighborLoader
 
-from pres.events import EventStream
-from pres.incidence import distinct
+from pres.data.incidence import distinct
+from pres.data.stream import EventStream
 
 
 class PyGTrainer:

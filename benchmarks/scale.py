@@ -28,7 +28,8 @@ from rich.table import Table
 
 import pres
 from pres.sampling import NegativeSampler, TemporalBatches, TemporalIndex
-from pres.training import FitConfig, Trainer
+from pres.training.config import FitConfig
+from pres.training.trainer import Trainer
 
 BATCH, K = 2_000, 10
 PLACES, WARM_UP, MEASURED = 5, 3, 20  # places of a stream at which training is timed, and batches at each

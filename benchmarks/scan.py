@@ -11,7 +11,7 @@ from torch import Tensor
 
 import pres
 from benchmarks.timing import median_seconds
-from pres.incidence import incidences
+from pres.data.incidence import incidences
 from pres.nn.scan import linear_scan
 
 B, D, ROUNDS = 3_200, 100, 31

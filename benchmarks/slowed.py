@@ -20,8 +20,8 @@ import pres
 from benchmarks.jobs import spread
 from benchmarks.large_batches import EPOCHS
 from benchmarks.large_batches_report import STANDARD
-from pres.events import EventStream
-from pres.models.build import build_model
+from pres.data.stream import EventStream
+from pres.models.registry import build_model
 from pres.training.config import PRESETS
 
 SLOWER = 5

@@ -10,9 +10,9 @@ import torch
 import pres
 from benchmarks.timing import median_seconds
 from pres.errors import PresError
-from pres.models.build import build_model
+from pres.models.registry import build_model
 from pres.smoothing import PRES, Filter
-from pres.training import FitConfig
+from pres.training.config import FitConfig
 from pres.training.trainer import Trainer
 
 WAYS: dict[str, dict[str, Any]] = {

@@ -19,12 +19,11 @@ import pres
 from benchmarks.in_turn import in_turn
 from benchmarks.large_batches import MODELS
 from pres.cli.train import named_values
-from pres.events import EventStream
-from pres.models.build import build_model
+from pres.data.stream import EventStream
+from pres.evaluation.link import evaluate
+from pres.models.registry import build_model
 from pres.sampling import TemporalBatches
-from pres.training import FitConfig
-from pres.training.config import PRESETS
-from pres.training.evaluation import evaluate
+from pres.training.config import PRESETS, FitConfig
 from pres.training.trainer import Trainer
 
 LARGE = PRESETS["large"]

@@ -3,7 +3,7 @@
 import torch
 from hypothesis import strategies as st
 
-from pres.events import EventStream
+from pres.data.stream import EventStream
 from tests.oracles.sampling import Event
 
 

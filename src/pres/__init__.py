@@ -4,20 +4,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pres import datasets, experiments, models, nn, sampling, smoothing, theory, training
-    from pres.datasets import load
-    from pres.diagnosis import diagnose
+    from pres import data, evaluation, models, nn, optim, paper, sampling, smoothing, training, tuning
+    from pres.data import EventStream, load, read
+    from pres.data.store.folder import open_store
+    from pres.data.store.write import write_store
     from pres.errors import Notice, PresError
-    from pres.events import EventStream
-    from pres.io import read
+    from pres.evaluation import classify, compare, evaluate, predict
     from pres.models import APAN, JODIE, TGN
-    from pres.models.build import build_model
+    from pres.models.registry import build_model
     from pres.smoothing import PRES
-    from pres.store.folder import open_store
-    from pres.store.write import write_store
-    from pres.training import Run, classify, compare, evaluate, fit, load_run, predict
-    from pres.training.advice import advise
-    from pres.training.state_bytes import state_bytes
+    from pres.training import Run, fit, load_run
+    from pres.training.batch_size import advise
+    from pres.tuning import diagnose
+    from pres.tuning.state_bytes import state_bytes
 
 __version__ = "0.1.0"
 
@@ -34,23 +33,25 @@ __all__ = [
     "build_model",
     "classify",
     "compare",
-    "datasets",
+    "data",
     "diagnose",
     "evaluate",
-    "experiments",
+    "evaluation",
     "fit",
     "load",
     "load_run",
     "models",
     "nn",
     "open_store",
+    "optim",
+    "paper",
     "predict",
     "read",
     "sampling",
     "smoothing",
     "state_bytes",
-    "theory",
     "training",
+    "tuning",
     "write_store",
 ]
 
@@ -61,24 +62,24 @@ _HOME = {
     "JODIE": "pres.models",
     "PRES": "pres.smoothing",
     "TGN": "pres.models",
-    "EventStream": "pres.events",
+    "EventStream": "pres.data",
     "Notice": "pres.errors",
     "PresError": "pres.errors",
     "Run": "pres.training",
-    "advise": "pres.training.advice",
-    "build_model": "pres.models.build",
-    "classify": "pres.training",
-    "compare": "pres.training",
-    "diagnose": "pres.diagnosis",
-    "evaluate": "pres.training",
+    "advise": "pres.training.batch_size",
+    "build_model": "pres.models.registry",
+    "classify": "pres.evaluation",
+    "compare": "pres.evaluation",
+    "diagnose": "pres.tuning",
+    "evaluate": "pres.evaluation",
     "fit": "pres.training",
-    "load": "pres.datasets",
+    "load": "pres.data",
     "load_run": "pres.training",
-    "open_store": "pres.store.folder",
-    "predict": "pres.training",
-    "read": "pres.io",
-    "state_bytes": "pres.training.state_bytes",
-    "write_store": "pres.store.write",
+    "open_store": "pres.data.store.folder",
+    "predict": "pres.evaluation",
+    "read": "pres.data",
+    "state_bytes": "pres.tuning.state_bytes",
+    "write_store": "pres.data.store.write",
 }
 
 

@@ -10,7 +10,7 @@ import pres
 from pres.cli.classify import as_tables, classify
 from pres.cli.console import stdout
 from pres.errors import LabelError, SourceNotFoundError, StorageError
-from pres.training import open_run
+from pres.training.opened import open_run
 from tests.cli.process import run as pres_command
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import pres
-from pres.models.build import build_model
+from pres.models.registry import build_model
 from tests.cli.process import printed, run
 
 EVENTS = pres.load("synthetic", num_events=1_500)

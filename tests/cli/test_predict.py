@@ -19,7 +19,7 @@ from pres.errors import (
     UnknownIdError,
     ValueInRowError,
 )
-from pres.training import open_run
+from pres.training.opened import open_run
 from tests.cli.process import run as pres_command
 
 

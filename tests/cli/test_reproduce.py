@@ -16,9 +16,10 @@ from pres.errors import (
     UnknownDatasetError,
     UnknownExperimentError,
 )
-from pres.experiments import EXPERIMENTS, SIZES
+from pres.paper.experiments.registry import EXPERIMENTS
+from pres.paper.experiments.size import SIZES
 from tests.cli.process import run as pres_command
-from tests.experiments.small import TINY
+from tests.paper.experiments.small import TINY
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_a_table_is_shown_and_reported_and_json_is_one_object(
 def test_jobs_that_fail_are_listed_and_the_command_says_so(
     tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pres.experiments.registry.MODELS", ("jodie",))
+    monkeypatch.setattr("pres.paper.experiments.registry.MODELS", ("jodie",))
     monkeypatch.setitem(SIZES, "quick", dataclasses.replace(TINY, pair=(50, 100_000)))
     with pytest.raises(JobsFailedError, match=r"4 of 5 jobs failed.*makes one batch of"):
         reproduce("table2", quick=True, datasets=["synthetic"], out=tmp_path, jobs=2)

@@ -7,7 +7,7 @@ import pytest
 
 import pres
 from pres.errors import PresError
-from pres.models.build import build_model
+from pres.models.registry import build_model
 from tests.cli.process import run as pres_command
 from tests.cli.process import theory as run
 

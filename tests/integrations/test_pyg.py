@@ -14,8 +14,8 @@ from torch.nn.functional import softplus
 
 import pres
 from pres import PRES
+from pres.data.stream import EventStream
 from pres.errors import OptionError
-from pres.events import EventStream
 from pres.integrations.pyg import Smoothing, smooth
 from pres.sampling import TemporalBatches
 from pres.smoothing import Filter

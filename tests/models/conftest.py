@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from pres.events import EventStream
+from pres.data.stream import EventStream
 from pres.models import APAN, JODIE, MDGNN, TGN
 from pres.nn import TimeProjection
 from tests.oracles.sampling import Event

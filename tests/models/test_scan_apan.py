@@ -7,16 +7,16 @@ import pytest
 import torch
 from torch import Tensor
 
+from pres.data.stream import EventStream
 from pres.errors import OptionError
-from pres.events import EventStream
 from pres.models import APAN, MDGNN
 from pres.models.mailed import ScannedMail
 from pres.nn import MailboxScan, ScanMailboxes, TimeEncoding
 from pres.nn.mailbox_reading import AGES, Reading, read_plainly
 from pres.nn.slots import Slots
 from pres.training.config import FitConfig
-from pres.training.rates import optimiser_for
 from pres.training.scan_step import prepare_scan, train_on_scan
+from pres.training.schedules import optimiser_for
 from tests.models.conftest import DIM, make, random_events, stream_of
 from tests.oracles.mail_scan import SlowMailScan
 from tests.oracles.sampling import Event

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from pres.data.stream import EventStream, StreamInfo
 from pres.errors import OptionError
-from pres.events import EventStream, StreamInfo
 from pres.models import MDGNN, scanned
 from pres.models.scanned import RESCANNED
 from pres.models.states import States

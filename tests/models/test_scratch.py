@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from pres.events import EventStream
+from pres.data.stream import EventStream
 from pres.models import MDGNN
 from pres.models.scratch import reader_of, scratch_of
 from pres.sampling import TemporalBatches
-from pres.training.state import state_of
+from pres.training.checkpoint import state_of
 from tests.models.conftest import KINDS, make, random_events, stream_of
 
 IDLE = 11  # a node of the stream without events

@@ -4,8 +4,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pres.nn.parts import Parts
 from pres.nn.slots import Asked, Slots
-from pres.parts import Parts
 
 CPU = torch.device("cpu")
 ROWS = st.integers(1, 4).flatmap(

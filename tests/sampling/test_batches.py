@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pres.data.stream import EventStream
 from pres.errors import OptionError
-from pres.events import EventStream
 from pres.sampling import PendingProfile, TemporalBatches, prefetch
 from tests.oracles.sampling import Event, fixed_edges, whole_tie_edges, window_edges
 from tests.streams import as_stream, small_streams

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pres
+from pres.data.incidence import check_key_range, incidences
+from pres.data.stream import EventStream
 from pres.errors import IndexOverflowError, OptionError
-from pres.events import EventStream
-from pres.incidence import check_key_range, incidences
 from pres.sampling import Neighbours, TemporalIndex
 from pres.sampling import index as index_module
 from tests.oracles.sampling import Event, history

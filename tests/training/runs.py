@@ -5,7 +5,7 @@ from typing import Any
 
 import pres
 from pres.models import MDGNN
-from pres.models.build import build_model
+from pres.models.registry import build_model
 
 EVENTS = pres.load("synthetic", num_events=1_500)
 

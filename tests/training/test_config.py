@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError
-from pres.training import FitConfig, TrainConfig
-from pres.training.config import read_config
+from pres.training.config import FitConfig, TrainConfig, read_config
 
 
 @pytest.mark.parametrize(

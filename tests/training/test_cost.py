@@ -11,10 +11,10 @@ from torch.utils.flop_counter import FlopCounterMode
 import pres
 from benchmarks.counting import Counts, counted
 from benchmarks.in_turn import alone, in_turn
-from pres.events import EventStream
-from pres.models.build import build_model
+from pres.data.stream import EventStream
+from pres.models.registry import build_model
 from pres.smoothing import PRES
-from pres.training import FitConfig
+from pres.training.config import FitConfig
 from pres.training.trainer import Trainer
 
 KINDS = ["tgn", "jodie", "apan"]

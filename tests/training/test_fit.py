@@ -7,7 +7,7 @@ import torch
 import pres
 from pres.errors import DivergedError, OptionError
 from pres.sampling import NegativeSampler, TemporalBatches
-from pres.training import EpochResult
+from pres.training.checkpoint import EpochResult
 from pres.training.step import prepare, train_on_batch
 from tests.models.conftest import KINDS, make, random_events, stream_of
 

@@ -10,8 +10,9 @@ import torch
 import pres
 from pres.errors import Notice, OptionError, SourceNotFoundError, StorageError, UnreadableSourceError
 from pres.sampling import NegativeSampler
-from pres.training import TrainConfig, open_run
+from pres.training.config import TrainConfig
 from pres.training.folder import RunFolder
+from pres.training.opened import open_run
 from tests.models.conftest import KINDS
 from tests.training.runs import EVENTS, made, trained
 

@@ -10,15 +10,10 @@ import pytest
 import torch
 
 import pres
-from pres.errors import (
-    DivergedError,
-    OptionError,
-    SourceNotFoundError,
-    StorageError,
-)
+from pres.errors import DivergedError, OptionError, SourceNotFoundError, StorageError
 from pres.models import MDGNN
-from pres.models.build import build_model
-from pres.training import EpochResult
+from pres.models.registry import build_model
+from pres.training.checkpoint import EpochResult
 from pres.training.folder import RunFolder
 from tests.models.conftest import KINDS
 from tests.training.runs import EVENTS, made, results, trained

@@ -13,10 +13,11 @@ import pytest
 import pres
 from pres.errors import OptionError
 from pres.models import MDGNN
-from pres.models.build import build_model
-from pres.training import FitConfig, Trainer, TrainingState
-from pres.training.config import PRESETS
-from pres.training.optimisers import LAMB
+from pres.models.registry import build_model
+from pres.optim.adam import LAMB
+from pres.training.checkpoint import TrainingState
+from pres.training.config import PRESETS, FitConfig
+from pres.training.trainer import Trainer
 from tests.models.conftest import KINDS
 from tests.training.runs import EVENTS, made, results
 

@@ -10,10 +10,11 @@ import torch
 
 import pres
 from pres.errors import OptionError
-from pres.models.build import build_model
+from pres.models.registry import build_model
 from pres.sampling import NegativeSampler
-from pres.training import FitConfig, Trainer
+from pres.training.config import FitConfig
 from pres.training.step import arithmetic
+from pres.training.trainer import Trainer
 from tests.models.conftest import KINDS
 
 EVENTS = pres.load("synthetic", num_events=1_500)

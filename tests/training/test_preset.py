@@ -8,7 +8,7 @@ import pytest
 
 import pres
 from pres.errors import Notice, OptionError
-from pres.models.build import build_model
+from pres.models.registry import build_model
 from pres.training.config import PRESETS, FitConfig
 from pres.training.preset import LARGEST, SMALLEST, STEPS, batch_size_for, sized
 from tests.training.runs import results

@@ -7,15 +7,16 @@ import torch
 
 import pres
 from pres.errors import OptionError
+from pres.evaluation.compare import compare
+from pres.evaluation.link import evaluate, replay
+from pres.evaluation.metrics import LinkMetrics
 from pres.models import MDGNN
 from pres.nn import GRUUpdater, MailboxAttention, RNNUpdater
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.negatives import NegativeStrategy
 from pres.smoothing.gain import Evidence
-from pres.training import FitConfig, compare
-from pres.training.evaluation import evaluate, replay
-from pres.training.metrics import LinkMetrics
-from pres.training.state import EpochResult
+from pres.training.checkpoint import EpochResult
+from pres.training.config import FitConfig
 from pres.training.step import Prepared
 from pres.training.trainer import Trainer
 

@@ -33,11 +33,11 @@ import torch
 
 import pres
 from pres import PRES
+from pres.evaluation.link import ModelScorer
 from pres.models import MDGNN
-from pres.models.build import build_model
+from pres.models.registry import build_model
 from pres.smoothing import Filter, LearnedGain
-from pres.training import FitConfig
-from pres.training.evaluation import ModelScorer
+from pres.training.config import FitConfig
 from pres.training.step import prepare, train_on_batch
 from pres.training.trainer import Trainer
 from tests.models.conftest import KINDS, make, random_events, stream_of

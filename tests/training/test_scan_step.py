@@ -10,7 +10,7 @@ from torch.nn.functional import cosine_similarity, softplus
 import pres
 from benchmarks.counting import counted
 from pres.models import MDGNN, scanned
-from pres.models.build import build_model
+from pres.models.registry import build_model
 from pres.models.scanned import RESCANNED
 from pres.models.states import States
 from pres.nn import ScanUpdater

@@ -9,14 +9,16 @@ import torch
 from torch import Tensor
 
 import pres
+from pres.data.stream import EventStream
 from pres.errors import OptionError
-from pres.events import EventStream
 from pres.models import MDGNN
-from pres.models.build import build_model
+from pres.models.registry import build_model
 from pres.models.scanned import Scanned
 from pres.sampling import NegativeSampler
 from pres.smoothing import PRES
-from pres.training import FitConfig, Trainer, open_run
+from pres.training.config import FitConfig
+from pres.training.opened import open_run
+from pres.training.trainer import Trainer
 from tests.models.conftest import KINDS, make, random_events, stream_of
 from tests.oracles.sampling import Event
 from tests.oracles.twin import scan_twin, slow_twin
@@ -226,7 +228,7 @@ def test_embeddings_of_sources_are_those_of_a_loop_over_events(kind: str, b: int
     model = make(kind, stream, cell="scan", codes=3)
     model.absorb(stream[:20])
     kept = {name: value.clone() for name, value in model.state_dict().items()}
-    found = pres.training.source_embeddings(model, stream, batch_size=b)
+    found = pres.evaluation.source_embeddings(model, stream, batch_size=b)
     assert_same_state(model.state_dict(), kept)
     wanted = torch.stack(embedded_by_hand(kind, events, model, b))
     torch.testing.assert_close(found, wanted, rtol=0, atol=1e-9)

@@ -10,9 +10,11 @@ from torch.nn.functional import softplus
 
 import pres
 from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError
-from pres.models.build import build_model
-from pres.training import FitConfig, Trainer, TrainingState
+from pres.models.registry import build_model
+from pres.training.checkpoint import TrainingState
+from pres.training.config import FitConfig
 from pres.training.step import link_loss
+from pres.training.trainer import Trainer
 from tests.models.conftest import KINDS
 from tests.waiting import PATIENCE
 

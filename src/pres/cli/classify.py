@@ -16,7 +16,7 @@ from pres.storage import write_whole
 if TYPE_CHECKING:
     from rich.console import Group
 
-    from pres.training import Classification
+    from pres.evaluation.nodes import Classification
 
 
 def classify(
@@ -40,7 +40,7 @@ def classify(
     import torch
     from rich.progress import Progress
 
-    from pres.training.classification import classify as run_classification
+    from pres.evaluation.nodes import classify as run_classification
     from pres.training.opened import open_run
     from pres.training.step import arithmetic
 

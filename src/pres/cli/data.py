@@ -9,17 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pres.cli.console import plain, print_json, say, say_probe, stderr, stdout, stoppable
-from pres.cli.source import (
-    AsJson,
-    Debug,
-    Source,
-    open_events,
-    reads_events,
-)
+from pres.cli.source import AsJson, Debug, Source, open_events, reads_events
 from pres.errors import OptionError
 
 if TYPE_CHECKING:
-    from pres.datasets import Entry
+    from pres.data.datasets.catalogue import Entry
 
 
 @reads_events
@@ -42,9 +36,9 @@ def diagnose(
     reading: dict[str, Any],
 ) -> None:
     """Show what a stream is like, and what larger temporal batches would lose."""
-    from pres.diagnosis import diagnose as run_diagnosis
-    from pres.diagnosis.figure import check_png
-    from pres.diagnosis.tables import as_tables
+    from pres.tuning import diagnose as run_diagnosis
+    from pres.tuning.diagnosis_figure import check_png
+    from pres.tuning.diagnosis_tables import as_tables
 
     if tolerance is not None and advise is None:
         raise OptionError(f"--tolerance {tolerance:g} is for --advise: give that too, or leave it out.")
@@ -54,8 +48,8 @@ def diagnose(
     diagnosis = run_diagnosis(events, batch_size or None, ties=ties, progress=stderr.is_terminal)
     advice = None
     if advise is not None:
-        from pres.training.advice import TOLERANCE
-        from pres.training.advice import advise as run_probes
+        from pres.training.batch_size import TOLERANCE
+        from pres.training.batch_size import advise as run_probes
 
         with stoppable("stopped while probing batch sizes. Nothing is kept."):
             advice = run_probes(
@@ -77,7 +71,7 @@ def datasets(as_json: AsJson = False, debug: Debug = False) -> None:
     """List the named datasets: their published statistics, and where each is or how to get it."""
     from rich.table import Table
 
-    from pres.datasets import catalogue
+    from pres.data import catalogue
 
     rows = catalogue()
     if as_json:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
+    from pres.evaluation.compare import Comparison, ComparisonRow, Staleness
     from pres.sampling.negatives import NegativeStrategy
-    from pres.training.comparison import Comparison, ComparisonRow, Staleness
 
 
 def evaluate(
@@ -50,7 +50,7 @@ def evaluate(
     """
     from rich.progress import Progress
 
-    from pres.training.comparison import STRATEGIES, compare
+    from pres.evaluation.compare import STRATEGIES, compare
     from pres.training.config import FitConfig
     from pres.training.opened import open_run
     from pres.training.step import arithmetic

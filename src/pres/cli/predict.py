@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.table import Table
 
-    from pres.io.tables import Table as Source
+    from pres.data.tabular.table import Table as Source
 
 _SHOWN = 10
 
@@ -44,11 +44,11 @@ def predict(
     import torch
     from rich.progress import Progress
 
-    from pres.io.pairs import pair_columns, read_pairs
-    from pres.io.tables import open_table
-    from pres.io.write import beside, check_new, write_table
+    from pres.data.tabular.pairs import pair_columns, read_pairs
+    from pres.data.tabular.table import open_table
+    from pres.data.tabular.write import beside, check_new, write_table
+    from pres.evaluation.predict import predict_pairs
     from pres.training.opened import open_run
-    from pres.training.prediction import predict_pairs
     from pres.training.step import arithmetic
 
     target = beside(pairs, "scores") if out is None else out

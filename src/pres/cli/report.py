@@ -20,7 +20,7 @@ def report(
     debug: Debug = False,
 ) -> None:
     """Write one self-contained HTML file: tables that sort, figures that zoom, every setting."""
-    from pres.experiments.report import write_report
+    from pres.paper.report.write import write_report
 
     path = write_report(runs, out)
     say(f"report: {path}")

@@ -16,8 +16,8 @@ from pres.cli.source import AsJson, Debug
 from pres.errors import JobsFailedError, OptionError
 
 if TYPE_CHECKING:
-    from pres.experiments import Evidence
-    from pres.experiments.runner import Progress
+    from pres.paper.experiments.evidence import Evidence
+    from pres.paper.experiments.runner import Progress
 
 
 def reproduce(
@@ -57,10 +57,12 @@ def reproduce(
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    from pres.experiments import SIZES, LocalProcesses, NoJobs, find
-    from pres.experiments import reproduce as run_experiments
-    from pres.experiments.kept import KeptResults
-    from pres.experiments.report import write_report
+    from pres.paper.experiments.executor import LocalProcesses, NoJobs
+    from pres.paper.experiments.kept import KeptResults
+    from pres.paper.experiments.registry import find
+    from pres.paper.experiments.runner import reproduce as run_experiments
+    from pres.paper.experiments.size import SIZES
+    from pres.paper.report.write import write_report
 
     if list_:
         show_experiments(as_json)
@@ -135,7 +137,7 @@ def reproduce(
 
 def show_experiments(as_json: bool) -> None:
     """Print the name, the place in the paper and the title of every experiment."""
-    from pres.experiments import EXPERIMENTS
+    from pres.paper.experiments.registry import EXPERIMENTS
 
     if as_json:
         listed = [{"name": one.name, "where": one.where, "title": one.title} for one in EXPERIMENTS.values()]

@@ -12,7 +12,7 @@ import typer
 from pres.cli.console import notices
 
 if TYPE_CHECKING:
-    from pres.events import EventStream
+    from pres.data.stream import EventStream
 
 SOURCE_HELP = "A file of events (CSV, Parquet, NumPy), a store's folder, or a dataset's name."
 Source = Annotated[str, typer.Argument(help=SOURCE_HELP)]
@@ -70,7 +70,7 @@ def reads_events(command: Callable[..., None]) -> Callable[..., None]:
 
 def open_events(source: str, options: dict[str, Any]) -> EventStream:
     """Return the events of a dataset or a file, and show what was decided on the way."""
-    from pres.datasets.source import events_from
+    from pres.data.source import events_from
 
     with notices():
         return events_from(source, options)

@@ -13,7 +13,7 @@ from pres.errors import OptionError
 from pres.settings import Settings
 
 if TYPE_CHECKING:
-    from pres.events import EventStream
+    from pres.data.stream import EventStream
     from pres.models import MDGNN
 
 
@@ -69,7 +69,7 @@ def made_subject(
     source: str, reading: dict[str, Any], model: Model, option: list[str] | None, seed: int, device: str
 ) -> Subject:
     """Return a new model on the events of a file or a dataset."""
-    from pres.models.build import build_model
+    from pres.models.registry import build_model
     from pres.training.trainer import usable_device
 
     usable_device(device)  # what cannot be is said before anything is read
@@ -97,7 +97,7 @@ def trained_subject(subject: Subject, epochs: int, settings: dict[str, Any]) -> 
 
 def saved_subject(run: Path, device: str) -> Subject:
     """Return the model and the events of a saved run."""
-    from pres.training import open_run
+    from pres.training.opened import open_run
 
     with notices():
         opened = open_run(run, device)

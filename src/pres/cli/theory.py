@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 import typer
 
 from pres.cli.console import print_json, say, stderr, stdout
-from pres.cli.source import (
-    AsJson,
-    Debug,
-    Source,
-    reads_events,
-)
+from pres.cli.source import AsJson, Debug, Source, reads_events
 from pres.cli.subject import chosen_subject, made_subject
 from pres.cli.train import Model
 
@@ -82,8 +77,8 @@ def state_space(
 ) -> None:
     """Proposition 1: how near STANDARD and PRES are to the true state of a simulated linear system."""
     check_picture(png)
-    from pres.theory.state_space import MISSING, NOISES, state_space_errors
-    from pres.theory.tables import state_space_table
+    from pres.paper.theory.state_space import MISSING, NOISES, state_space_errors
+    from pres.paper.theory.tables import state_space_table
 
     found = state_space_errors(
         noise or NOISES,
@@ -124,8 +119,8 @@ def variance(
 ) -> None:
     """Theorem 1: the variance of the gradient over the draw of negatives, against the batch size."""
     check_picture(png)
-    from pres.theory.tables import variance_tables
-    from pres.theory.variance import gradient_variance
+    from pres.paper.theory.tables import variance_tables
+    from pres.paper.theory.variance import gradient_variance
 
     subject = chosen_subject(
         source,
@@ -182,8 +177,8 @@ def convergence(
     over T epochs, and log T is below that sum.
     """
     check_picture(png)
-    from pres.theory.convergence import convergence_terms
-    from pres.theory.tables import convergence_table
+    from pres.paper.theory.convergence import convergence_terms
+    from pres.paper.theory.tables import convergence_table
 
     subject = made_subject(source, reading, model, option, seed, device)
     found = convergence_terms(
@@ -207,7 +202,7 @@ def convergence(
 
 def check_picture(png: Path | None) -> None:
     """Raise, before anything is measured, if no picture can be written there."""
-    from pres.diagnosis.figure import check_png
+    from pres.tuning.diagnosis_figure import check_png
 
     if png is not None:
         check_png(png)

@@ -7,11 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from pres.cli.console import stderr
-from pres.cli.source import (
-    AsJson,
-    Debug,
-    reads_events,
-)
+from pres.cli.source import AsJson, Debug, reads_events
 from pres.cli.subject import chosen_subject
 from pres.cli.theory import (
     AnyModel,
@@ -62,9 +58,9 @@ def coherence(
 ) -> None:
     """Definition 3: whether gradients at an older memory lead where those at a fresh one do."""
     check_picture(png)
+    from pres.paper.theory.coherence import memory_coherence
+    from pres.paper.theory.tables import coherence_table
     from pres.smoothing import PRES
-    from pres.theory.coherence import memory_coherence
-    from pres.theory.tables import coherence_table
 
     smoothing = PRES(beta=beta, filter=False) if beta else None
     subject = chosen_subject(
@@ -145,9 +141,9 @@ def distance(
 ) -> None:
     """How far a batch leaves memory from the exact one: standard, and with a filter."""
     check_picture(png)
-    from pres.theory.candidates import DELTAS, DISCOUNTS, GAMMAS, OBSERVED, candidates
-    from pres.theory.distance import distance_to_exact
-    from pres.theory.tables import distance_table
+    from pres.paper.theory.candidates import DELTAS, DISCOUNTS, GAMMAS, OBSERVED, candidates
+    from pres.paper.theory.distance import distance_to_exact
+    from pres.paper.theory.tables import distance_table
 
     configurations = candidates(delta or DELTAS, gamma or GAMMAS, observed or OBSERVED, discount or DISCOUNTS)
     subject = chosen_subject(

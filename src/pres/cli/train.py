@@ -9,17 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pres.cli.console import notices, plain, print_json, say, say_probe, stderr, stdout, stoppable
-from pres.cli.source import (
-    SOURCE_HELP,
-    AsJson,
-    Debug,
-    open_events,
-    reads_events,
-)
+from pres.cli.source import SOURCE_HELP, AsJson, Debug, open_events, reads_events
 from pres.errors import OptionError
 
 if TYPE_CHECKING:
-    from pres.training import EpochResult
+    from pres.training.checkpoint import EpochResult
 
 Model = Literal["tgn", "jodie", "apan"]
 Precision = Literal["float32", "bfloat16"]
@@ -150,10 +144,10 @@ def train(
 ) -> None:
     """Train a memory model to predict links; weights are chosen on validation, the test part is reported."""
     given = locals()
-    from pres.models.build import build_model
+    from pres.models.registry import build_model
     from pres.smoothing import PRES
     from pres.training import fit
-    from pres.training.advice import SIZES, check_tolerance, options_for
+    from pres.training.batch_size import SIZES, check_tolerance, options_for
     from pres.training.config import FitConfig, TrainConfig, read_config
     from pres.training.folder import RunFolder
     from pres.training.opened import events_again

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from pres.data.incidence import distinct, incidences
 from pres.errors import OptionError
-from pres.incidence import distinct, incidences
 from pres.smoothing import EVENT, NEGATIVE, PRES, Filter, batch_coherence_loss, coherence_loss, movement
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from pres.data.stream import EventStream
 from pres.errors import OptionError
-from pres.events import EventStream
-from pres.nn.codes import NodeCodes
 from pres.nn.mailbox_scan import MailboxScan
 from pres.nn.memory import Memory
-from pres.nn.messages import EventMessage, IdentityMessage
+from pres.nn.message import EventMessage, IdentityMessage
+from pres.nn.node_encoding import NodeCodes
 from pres.nn.scan_mailboxes import ScanMailboxes
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.scan_updater import ScanUpdater

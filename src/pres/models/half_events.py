@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from pres.data.incidence import incidences
+from pres.data.stream import EventStream
 from pres.errors import OptionError
-from pres.events import EventStream
-from pres.incidence import incidences
-from pres.models.letters import Letters, letters_of, one_per_event
+from pres.models.routing import Letters, letters_of, one_per_event
 from pres.nn.gather import rows
 from pres.nn.memory import Memory
 
 if TYPE_CHECKING:
-    from pres.models.mdgnn import MDGNN
+    from pres.models.base import MDGNN
 
 
 @dataclass(frozen=True, eq=False)

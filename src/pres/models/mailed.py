@@ -8,13 +8,13 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from pres.events import EventStream
+from pres.data.stream import EventStream
 from pres.models.scanned import Scanned, Window, held
-from pres.nn.codes import NodeCodes
 from pres.nn.gather import rows
 from pres.nn.mailbox_reading import Reading, age_rows, ages_of
 from pres.nn.mailbox_scan import Chains, MailboxScan
-from pres.nn.messages import EventMessage
+from pres.nn.message import EventMessage
+from pres.nn.node_encoding import NodeCodes
 from pres.nn.scan_mailboxes import ScanMailboxes
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.slots import Slots

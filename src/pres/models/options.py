@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pres.data.stream import EventStream
+from pres.data.summary import mean_gap
 from pres.errors import OptionError
-from pres.events import EventStream
 from pres.nn import (
     EdgeFeatures,
     EventMessage,
@@ -20,7 +21,6 @@ from pres.nn import (
     ScanUpdater,
     TimeEncoding,
 )
-from pres.summary import mean_gap
 
 
 def given_options(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from pres.events import EventStream
-from pres.incidence import distinct
+from pres.data.incidence import distinct
+from pres.data.stream import EventStream
 from pres.models.half_events import HalfEvents, Moments
-from pres.models.letters import Letters
+from pres.models.routing import Letters
 from pres.nn.gather import Picked, rows
 from pres.nn.memory import Mail
 from pres.nn.slots import Slots
 
 if TYPE_CHECKING:
-    from pres.models.mdgnn import MDGNN
+    from pres.models.base import MDGNN
 
 
 class Contents:

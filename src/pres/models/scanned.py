@@ -8,12 +8,12 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from pres.events import EventStream
-from pres.incidence import incidences
+from pres.data.incidence import incidences
+from pres.data.stream import EventStream
 from pres.models.states import States
-from pres.nn.codes import NodeCodes
 from pres.nn.gather import rows
-from pres.nn.messages import EventMessage
+from pres.nn.message import EventMessage
+from pres.nn.node_encoding import NodeCodes
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.scan_updater import ScanUpdater
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from pres.models.mdgnn import MDGNN
+from pres.models.base import MDGNN
 from pres.nn.memory import Memory
 from pres.nn.scan_memory import ScanMemory
 

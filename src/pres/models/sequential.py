@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from pres.events import EventStream
+from pres.data.stream import EventStream
 from pres.models.half_events import HalfEvents, half_events
 from pres.models.reading import Contents, Reading
 from pres.models.states import States, corrected, joined
 from pres.nn.gather import rows
 
 if TYPE_CHECKING:
-    from pres.models.mdgnn import MDGNN
+    from pres.models.base import MDGNN
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pres.data.stream import EventStream
 from pres.errors import check_choice
-from pres.events import EventStream
-from pres.models.mdgnn import MDGNN
+from pres.models.base import MDGNN
 from pres.models.options import given_options, recurrence, time_units, with_features
 from pres.nn import EdgeFeatures, NodeCodes, TemporalAttention, TimeEncoding
 from pres.sampling.index import Strategy, Visibility

@@ -1,18 +1,18 @@
 """The parts of a memory-based dynamic graph neural network."""
 
-from pres.nn.codes import NodeCodes
-from pres.nn.decoders import LinkDecoder, NodeDecoder
+from pres.nn.decoder import LinkDecoder, NodeDecoder
 from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjection
 from pres.nn.features import EdgeFeatures
 from pres.nn.mailbox_scan import MailboxScan
 from pres.nn.memory import Mail, Memory
-from pres.nn.messages import EventMessage, IdentityMessage, MLPMessage
+from pres.nn.message import EventMessage, IdentityMessage, MLPMessage
+from pres.nn.node_encoding import NodeCodes
 from pres.nn.scan import linear_scan
 from pres.nn.scan_mailboxes import ScanMailboxes
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.scan_updater import ScanUpdater
 from pres.nn.time_encoding import TimeEncoding
-from pres.nn.updaters import GRUUpdater, MailboxAttention, RNNUpdater
+from pres.nn.updater import GRUUpdater, MailboxAttention, RNNUpdater
 
 __all__ = [
     "EdgeFeatures",

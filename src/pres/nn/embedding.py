@@ -16,9 +16,9 @@ from pres.nn.attention import LinearAttention
 from pres.nn.features import EdgeFeatures
 from pres.nn.gather import Picked, rows
 from pres.nn.projection import projected
+from pres.nn.ranking import Ranking, ranking
 from pres.nn.slots import Asked, Slots
 from pres.nn.time_encoding import TimeEncoding
-from pres.ranking import Ranking, ranking
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from pres.events import EventStream
+from pres.data.stream import EventStream
 from pres.nn.gather import rows
 
 

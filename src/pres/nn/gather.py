@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from pres.ranking import Ranking, ranking
+from pres.nn.ranking import Ranking, ranking
 
 
 def rows(values: Tensor, places: Tensor) -> Tensor:

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from pres.nn.attention import dots, softmax, weighted_sums
 from pres.nn.gather import rows
+from pres.nn.ranking import Ranking, ranking
 from pres.nn.slots import Slots
 from pres.nn.twice import differentiable_gradients
-from pres.ranking import Ranking, ranking
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pres.allocation import zeros_when_used
 from pres.errors import OptionError
+from pres.nn.allocation import zeros_when_used
 from pres.nn.scan_memory import ScanMemory
 
 

@@ -8,8 +8,8 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from pres.allocation import zeros_when_used
 from pres.errors import OptionError
+from pres.nn.allocation import zeros_when_used
 
 
 class ScanMemory(nn.Module):

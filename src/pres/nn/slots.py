@@ -8,8 +8,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from pres.parts import Parts
-from pres.ranking import Ranking, ranking
+from pres.nn.parts import Parts
+from pres.nn.ranking import Ranking, ranking
 
 
 @dataclass(frozen=True, eq=False)

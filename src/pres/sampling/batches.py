@@ -10,9 +10,9 @@ from typing import Literal, TypeVar, cast, overload
 import torch
 from torch import Tensor
 
+from pres.data.incidence import incidences
+from pres.data.stream import EventStream
 from pres.errors import OptionError, check_choice
-from pres.events import EventStream
-from pres.incidence import incidences
 
 Ties = Literal["cut", "whole"]
 T = TypeVar("T")

@@ -10,10 +10,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from pres.data.incidence import BLOCK, NO_KEY, IndexArrays, empty, first_of_equal, incidences, whole_blocks
+from pres.data.stream import EventStream
 from pres.errors import OptionError, check_choice
-from pres.events import EventStream
-from pres.incidence import BLOCK, NO_KEY, IndexArrays, empty, first_of_equal, incidences, whole_blocks
-from pres.sampling.counter_random import below, derived, uniform
+from pres.sampling.rng import below, derived, uniform
 
 _SEARCHED_AT_ONCE = 1 << 20  # keys that a binary search finds its way in without landmarks
 Visibility = Literal["fresh", "batch"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pres.data.incidence import distinct, incidences
+from pres.data.stream import EventStream
 from pres.errors import OptionError
-from pres.events import EventStream
-from pres.incidence import distinct, incidences
 
 
 def levels(events: EventStream, edges: Tensor) -> Tensor:

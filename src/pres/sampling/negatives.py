@@ -8,12 +8,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from pres.data.incidence import check_key_range, distinct, first_of_equal, occurring, sorted_keys
+from pres.data.stream import EventStream
 from pres.errors import NoNegativeError, OptionError, check_choice
-from pres.events import EventStream
-from pres.incidence import check_key_range, distinct, first_of_equal, occurring, sorted_keys
 from pres.sampling.batches import TemporalBatches
-from pres.sampling.counter_random import below, uniform
 from pres.sampling.index import check_slice
+from pres.sampling.rng import below, uniform
 
 NegativeStrategy = Literal["random", "historical", "inductive"]
 DRAWN_AT_ONCE = 8_192

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pres.events import EventStream
-from pres.incidence import check_key_range, distinct, incidences, run_starts
+from pres.data.incidence import check_key_range, distinct, incidences, run_starts
+from pres.data.stream import EventStream
 from pres.sampling.levels import check_edges, levels
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from pres.storage import write_whole
-from pres.training.state import EpochResult
+from pres.training.checkpoint import EpochResult
 
 _FIRST, _SECOND = "#1f5fa8", "#d9822b"
 

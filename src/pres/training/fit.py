@@ -7,11 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pres.data.fingerprint import fingerprint
+from pres.data.stream import EventStream
 from pres.errors import DivergedError, Notice, OptionError, StorageError
-from pres.events import EventStream
-from pres.fingerprint import fingerprint
 from pres.models import MDGNN
-from pres.training.advice import check_tolerance, options_for
+from pres.training.batch_size import check_tolerance, options_for
+from pres.training.checkpoint import EpochResult, Tensors, state_of
 from pres.training.config import FitConfig
 from pres.training.environment import environment
 from pres.training.folder import RunFolder
@@ -19,7 +20,6 @@ from pres.training.interruption import stopping_between_batches
 from pres.training.preset import sized
 from pres.training.progress import progress_bar
 from pres.training.run import Run
-from pres.training.state import EpochResult, Tensors, state_of
 from pres.training.tensorboard import epoch_writer
 from pres.training.trainer import Trainer, load_into
 

@@ -12,10 +12,10 @@ import polars as pl
 
 from pres.errors import OptionError, SourceNotFoundError, StorageError, UnreadableSourceError, one_line
 from pres.storage import write_whole
+from pres.training.checkpoint import EpochResult, Tensors, TrainingState, load_tensors, save_tensors
 from pres.training.config import FitConfig
 from pres.training.curve import draw_learning_curve
 from pres.training.run import Run
-from pres.training.state import EpochResult, Tensors, TrainingState, load_tensors, save_tensors
 
 BEFORE: dict[str, Any] = {"negative_window": None, "horizon": None}  # before there was such a setting
 MAY_CHANGE = ("epochs", "patience", "device", "compile")

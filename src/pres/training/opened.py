@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pres.datasets.source import events_from
+from pres.data.fingerprint import fingerprint
+from pres.data.source import events_from
+from pres.data.stream import EventStream
 from pres.errors import Notice, OptionError, SourceNotFoundError
-from pres.events import EventStream
-from pres.fingerprint import fingerprint
 from pres.models import MDGNN
-from pres.models.build import MODELS, build_model
+from pres.models.registry import MODELS, build_model
 from pres.training.folder import RunFolder
 from pres.training.run import Run
 from pres.training.trainer import usable_device

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pres.events import EventStream
+from pres.data.stream import EventStream
 
 STEPS = 30  # that an epoch has at least
 SMALLEST, LARGEST = 200, 3_200

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pres.evaluation.metrics import LinkMetrics
 from pres.models import MDGNN
 from pres.smoothing import PRES
+from pres.smoothing.step import saved_filter
+from pres.training.checkpoint import EpochResult, Tensors, TrainingState
 from pres.training.config import FitConfig
-from pres.training.metrics import LinkMetrics
-from pres.training.smoothing import saved_filter
-from pres.training.state import EpochResult, Tensors, TrainingState
 from pres.training.trainer import load_into
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from pres.events import EventStream
+from pres.data.stream import EventStream
 from pres.models import MDGNN
 from pres.models.scanned import Window
-from pres.models.view import View
+from pres.models.subgraph import View
 from pres.smoothing import PRES, batch_coherence_loss, coherence_loss, movement
 from pres.training.step import arithmetic, link_loss, take_step
 

@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from pres.data.incidence import distinct
+from pres.data.stream import EventStream
 from pres.errors import DivergedError
-from pres.events import EventStream
-from pres.incidence import distinct
 from pres.models import MDGNN, States
-from pres.models.letters import Delivery
-from pres.models.view import View
-from pres.parts import Parts
+from pres.models.routing import Delivery
+from pres.models.subgraph import View
+from pres.nn.parts import Parts
 from pres.sampling import TemporalBatches
 from pres.smoothing import EVENT, NEGATIVE, PRES, Filter, movement
-from pres.training.smoothing import incoherence, observe, recordable
+from pres.smoothing.step import incoherence, observe, recordable
 
 PREPARED_AT_ONCE = 4_096  # events with their neighbours, if several batches or steps fit in
 ALONE = 4  # an event without neighbours takes so many times less room

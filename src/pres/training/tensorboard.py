@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from pres.errors import OptionError
-from pres.training.state import EpochResult
+from pres.training.checkpoint import EpochResult
 
 Write = Callable[[EpochResult], None]
 

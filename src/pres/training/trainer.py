@@ -8,31 +8,24 @@ from collections.abc import Callable
 
 import torch
 
-from pres.allocation import keep_large_blocks
+from pres.data.stream import EventStream
 from pres.errors import OptionError, one_line
-from pres.events import EventStream
+from pres.evaluation.link import evaluate, replay
+from pres.evaluation.metrics import LinkMetrics
 from pres.models import MDGNN, time_units
+from pres.nn.allocation import keep_large_blocks
 from pres.nn.time_encoding import TimeEncoding, limit_times
+from pres.optim.adam import FlatAdam
 from pres.sampling import NegativeSampler, TemporalBatches
-from pres.sampling.counter_random import derived
+from pres.sampling.rng import derived
 from pres.smoothing import Filter
-from pres.training.ahead import Ahead
+from pres.smoothing.step import new_filter
+from pres.training.checkpoint import EpochResult, Tensors, TrainingState, state_of
 from pres.training.config import FitConfig
-from pres.training.evaluation import evaluate, replay
-from pres.training.metrics import LinkMetrics
-from pres.training.optimisers import FlatAdam
-from pres.training.rates import optimiser_for, rate
+from pres.training.prefetch import Ahead
 from pres.training.scan_step import PreparedScan, prepare_scan, train_on_scan
-from pres.training.smoothing import new_filter
-from pres.training.state import EpochResult, Tensors, TrainingState, state_of
-from pres.training.step import (
-    PREPARED_AT_ONCE,
-    Prepared,
-    arithmetic,
-    events_at_once,
-    prepare,
-    train_on_batch,
-)
+from pres.training.schedules import optimiser_for, rate
+from pres.training.step import PREPARED_AT_ONCE, Prepared, arithmetic, events_at_once, prepare, train_on_batch
 
 
 class Trainer:

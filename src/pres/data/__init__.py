@@ -1,0 +1,8 @@
+"""Event streams: read from any table, loaded by name, kept in files, made up."""
+
+from pres.data.datasets.catalogue import Entry, catalogue
+from pres.data.datasets.load import load
+from pres.data.read import read
+from pres.data.stream import EventStream
+
+__all__ = ["Entry", "EventStream", "catalogue", "load", "read"]

@@ -1,0 +1,119 @@
+"""Where a dataset is on this machine: the folder PRES_DATA names, then the cache."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pres.data.datasets.archive import members, unpacked
+from pres.data.datasets.registry import Dataset
+from pres.data.formats import FORMATS
+from pres.errors import SourceNotFoundError
+
+
+@dataclass(frozen=True)
+class Found:
+    """A copy of a dataset."""
+
+    format: str
+    place: Path  # a folder, or a zip file
+    files: Mapping[str, str]  # name in the place, by role
+
+    @property
+    def packed(self) -> bool:
+        """Whether the files are inside a zip file."""
+        return self.place.is_file()
+
+    @property
+    def where(self) -> Path:
+        """The file, folder or zip file a person would look for."""
+        if self.packed or "events" not in self.files:
+            return self.place
+        return self.place / self.files["events"]
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """The files on disk that the copy consists of."""
+        return (self.place,) if self.packed else tuple(self.place / file for file in self.files.values())
+
+    @contextmanager
+    def opened(self) -> Iterator[Mapping[str, Path]]:
+        """Yield the path of each role, unpacked for the while if need be."""
+        if not self.packed:
+            yield {role: self.place / file for role, file in self.files.items()}
+            return
+        with unpacked(self.place, set(self.files.values())) as folder:
+            yield {role: folder / Path(file).name for role, file in self.files.items()}
+
+
+def data_folder() -> Path | None:
+    """Return the folder that PRES_DATA names, or None when it is not set."""
+    named = os.environ.get("PRES_DATA")
+    if not named:
+        return None
+    folder = Path(named).expanduser()
+    if not folder.is_dir():
+        raise SourceNotFoundError(f"PRES_DATA names {folder}, which is not a folder. Mend it or unset it.")
+    return folder
+
+
+def cache_folder() -> Path:
+    """Return the folder for downloads and converted copies: PRES_CACHE, or the user's cache folder."""
+    named = os.environ.get("PRES_CACHE")
+    if named:
+        return Path(named).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("pres", appauthor=False))
+
+
+def locate(dataset: Dataset) -> Found | None:
+    """Return the first copy of the dataset in PRES_DATA, then in the cache, or None."""
+    for root in (data_folder(), cache_folder()):
+        found = None if root is None else search(root, dataset, own=dataset.names_folder(root.name))
+        if found is not None:
+            return found
+    return None
+
+
+def search(root: Path, dataset: Dataset, own: bool) -> Found | None:
+    """Return the copy of the dataset in a folder, in a folder of its own inside it, or in its zip file.
+
+    Args:
+        root: The folder to look in.
+        dataset: What to look for.
+        own: Whether the folder is the dataset's own, so that names like ``edges.csv`` mean this dataset.
+    """
+    places = [(root, own)]
+    for folder in _inside(root):
+        if folder.is_dir() and dataset.names_folder(folder.name):
+            places += [(folder, True), (folder / "raw", True)]
+    in_folders = (
+        (place, {path.name: path.name for path in _inside(place)}, owned) for place, owned in places
+    )
+    found = _match(in_folders, dataset)
+    if found is not None:
+        return found
+    zips = [path for place, _ in places for path in _inside(place) if dataset.names_archive(path.name)]
+    return _match(((path, members(path), True) for path in zips if path.is_file()), dataset)
+
+
+def _match(places: Iterable[tuple[Path, Mapping[str, str], bool]], dataset: Dataset) -> Found | None:
+    """Return the copy in the first layout of the dataset that any place has."""
+    listed = list(places)
+    for name in dataset.formats:
+        for place, contents, owned in listed:
+            files = FORMATS[name].match(contents.keys(), dataset, owned)
+            if files is not None:
+                return Found(name, place, {role: contents[file] for role, file in files.items()})
+    return None
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:  # absent or closed to this user: nothing to be found
+        return []

@@ -1,0 +1,36 @@
+"""Events by one word: the name of a dataset, or the path of a file."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+from pres.data import read
+from pres.data.datasets.load import load
+from pres.data.datasets.registry import DATASETS
+from pres.data.stream import EventStream
+from pres.errors import OptionError, UnknownDatasetError, nearest
+
+_OF_A_FILE = [name for name in inspect.signature(read).parameters if name not in ("source", "features")]
+
+
+def events_from(source: str, options: dict[str, Any]) -> EventStream:
+    """Return the dataset of that name if there is one, otherwise the events of the file."""
+    if source.casefold() in DATASETS:
+        foreign = [name for name in options if name in _OF_A_FILE]
+        if foreign:
+            raise OptionError(
+                f"'{source}' is a named dataset; {', '.join(foreign)} can be given for a file only."
+            )
+        return load(source, **options)
+    if Path(source).exists() or Path(source).suffix or "/" in source:
+        for name in options:
+            if name not in (*_OF_A_FILE, "features"):
+                meant = " Did you mean 't'?" if name == "time" else nearest(name, _OF_A_FILE)
+                raise OptionError(f"reading a file has no option {name!r}.{meant}")
+        return read(source, **options)
+    raise UnknownDatasetError(
+        f"there is neither a file nor a dataset '{source}'.{nearest(source, DATASETS)} "
+        f"Datasets are {', '.join(DATASETS)}."
+    )

@@ -1,0 +1,1 @@
+"""Tables of any kind: opened, understood column by column, and turned into tensors."""

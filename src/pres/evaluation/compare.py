@@ -1,0 +1,255 @@
+"""`compare`: a trained model beside scorers without weights, under several kinds of negatives."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal
+
+from torch import Tensor, nn
+
+from pres.data.stream import EventStream
+from pres.errors import OptionError, check_choice
+from pres.evaluation.baselines import EdgeBank, Popularity
+from pres.evaluation.link import (
+    Group,
+    LinkScores,
+    Scorer,
+    check_negatives,
+    link_scores,
+    link_scores_of_each,
+    replay,
+    seen_in,
+)
+from pres.evaluation.metrics import LinkMetrics
+from pres.models import MDGNN
+from pres.sampling import NegativeSampler
+from pres.sampling.negatives import NegativeStrategy
+
+STRATEGIES: tuple[NegativeStrategy, ...] = ("random", "historical", "inductive")
+Pool = Literal["destinations", "nodes"]
+Part = Literal["val", "test"]
+Staleness = Literal["both", "batch", 0]
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One scorer under one kind of negatives, at one staleness, on one group of events."""
+
+    scorer: str
+    strategy: NegativeStrategy
+    staleness: int  # events that are predicted from the same state; 0: each after all strictly earlier ones
+    group: Group
+    metrics: LinkMetrics | None  # None: the group has no events
+    fallback_share: float | None  # share of negatives that had to be drawn from the pool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` found, and what it rests on."""
+
+    dataset: str
+    variant: str | None
+    model: str
+    part: Part
+    events: int  # of the part
+    batch_size: int
+    negatives: int  # per event
+    seed: int
+    sequential: bool  # whether the model's memory moves with every event of a batch
+    pool: str  # of random negatives, and of those without a history; see `NegativeSampler`
+    pool_size: int
+    window: float | None  # of EdgeBank (window), in the stream's unit of time; None without baselines
+    memory: Literal["as given", "replayed"]  # where the model's memory just before the part came from
+    rows: list[ComparisonRow]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, as ``pres evaluate --json`` prints it."""
+        return dataclasses.asdict(self)
+
+
+def compare(
+    model: MDGNN,
+    events: EventStream,
+    part: Part = "test",
+    *,
+    strategies: Sequence[NegativeStrategy] = STRATEGIES,
+    negatives: int = 1,
+    batch_size: int = 200,
+    seed: int = 0,
+    sequential: bool = False,
+    staleness: Staleness = "both",
+    pool: Pool = "destinations",
+    anew: bool = False,
+    baselines: bool = True,
+    window: float | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """Return how well ``model``, EdgeBank and popularity predict the links of a part of the stream.
+
+    Every scorer starts every strategy from its state just before the part, and meets the same negatives.
+    If the model's memory is elsewhere in the stream, it is made anew: everything before the part is
+    replayed with the weights as they are. The model ends as it was found.
+
+    Args:
+        model: A model made from ``events``, its weights trained.
+        events: The whole stream, split 70 / 15 / 15 in time.
+        part: ``"val"`` or ``"test"``.
+        strategies: Kinds of negatives, see `NegativeSampler`.
+        negatives: Negatives per event.
+        batch_size: Events per batch, in replay too, whatever the training batch was.
+        seed: The same seed gives the same negatives.
+        sequential: Whether the model's memory moves with every event of a batch, in replay too; see
+            `MDGNN.absorb`.
+        staleness: ``"batch"`` predicts an event from the state at the beginning of its batch, 0 from that
+            after all strictly earlier events, see `link_scores`; ``"both"`` gives both. Figures at different
+            staleness are not comparable.
+        pool: Where random negatives come from, see `NegativeSampler`.
+        anew: Whether everything before the part is replayed even if the memory is in its place.
+        baselines: Whether to score EdgeBank and popularity too.
+        window: How long EdgeBank (window) remembers; by default as long as the part is.
+        on_progress: Called after every batch with the events done and to do.
+    """
+    check_choice("part", part, ("val", "test"))
+    if staleness not in ("both", "batch", 0):
+        raise OptionError(f"staleness={staleness!r}: give 'both', 'batch' or 0.")
+    check_negatives(negatives)
+    strategies = list(dict.fromkeys(strategies))
+    if not strategies:
+        raise OptionError(f"name at least one strategy of {', '.join(STRATEGIES)}.")
+    for strategy in strategies:
+        check_choice("strategy", strategy, STRATEGIES)
+    events = events.to(model.memory.memory.device)
+    model.check_stream(events)
+    split = events.split()
+    scored: EventStream = getattr(split, part)
+    if window is None:
+        window = (scored.t[-1] - scored.t[0]).item()
+    others = _baselines(events, window) if baselines else {}
+    samplers = [
+        NegativeSampler(events, strategy, pool=pool, train_end=len(split.train)) for strategy in strategies
+    ]
+    seen = seen_in(split.train, scored)
+    replayed = anew or int(model.memory.position) != scored.offset
+    levels = staleness_levels(staleness, batch_size)
+    passes = sum(1 if level == 0 else len(strategies) for level in levels)
+    to_do = passes * (1 + len(others)) * len(scored) + (scored.offset if replayed else 0)
+    step = _counter(to_do, on_progress)
+    settings: dict[str, Any] = {
+        "batch_size": batch_size,
+        "negatives": negatives,
+        "seed": seed,
+        "sequential": sequential,
+        "on_batch": step,
+    }
+    found: dict[tuple[NegativeStrategy, str, int], LinkScores] = {}
+    scorers: dict[str, MDGNN | EdgeBank | Popularity] = {model.title: model, **others}
+    with _left_as_found(model):
+        if replayed:
+            replay(model, split[: 1 if part == "val" else 2], batch_size, sequential, step)
+        before_part = _state(model)
+
+        def before(scorer: MDGNN | EdgeBank | Popularity) -> MDGNN | Scorer:
+            """Return the scorer as it is just before the part."""
+            if isinstance(scorer, MDGNN):
+                _restore(scorer, before_part)
+            else:
+                scorer.reset()
+                scorer.absorb(events[: scored.offset])
+            return scorer
+
+        for name, scorer in scorers.items():
+            for level in levels:
+                if level == 0:  # slower, so all strategies in one pass
+                    every = link_scores_of_each(before(scorer), scored, samplers, staleness=0, **settings)
+                else:
+                    every = [link_scores(before(scorer), scored, each, **settings) for each in samplers]
+                found |= {(of.strategy, name, level): own for of, own in zip(samplers, every, strict=True)}
+    order = product(strategies, scorers, levels)
+    rows = [row for place in order for row in _rows(*place, found[place], seen)]
+    return Comparison(
+        dataset=events.info.name,
+        variant=events.info.variant,
+        model=model.title,
+        part=part,
+        events=len(scored),
+        batch_size=batch_size,
+        negatives=negatives,
+        seed=seed,
+        sequential=sequential,
+        pool=pool,
+        pool_size=len(samplers[0].pool),
+        window=window if baselines else None,
+        memory="replayed" if replayed else "as given",
+        rows=rows,
+    )
+
+
+def _baselines(events: EventStream, window: float) -> dict[str, EdgeBank | Popularity]:
+    return {
+        "EdgeBank": EdgeBank(events),
+        "EdgeBank (window)": EdgeBank(events, window),
+        "popularity": Popularity(events),
+    }
+
+
+def staleness_levels(staleness: Staleness, batch_size: int) -> list[int]:
+    """Return how many events are predicted from the same state, for each level asked for."""
+    return {"both": [batch_size, 0], "batch": [batch_size], 0: [0]}[staleness]
+
+
+def _rows(
+    strategy: NegativeStrategy, name: str, staleness: int, scores: LinkScores, seen: Tensor
+) -> list[ComparisonRow]:
+    return [
+        ComparisonRow(
+            scorer=name,
+            strategy=strategy,
+            staleness=staleness,
+            group=group,
+            metrics=None if own is None else own.metrics,
+            fallback_share=None if own is None else own.fallback_share,
+        )
+        for group, own in scores.by_group(seen).items()
+    ]
+
+
+@contextmanager
+def _left_as_found(model: MDGNN) -> Iterator[None]:
+    found = _state(model)
+    try:
+        yield
+    finally:
+        _restore(model, found)
+
+
+def _state(model: MDGNN) -> list[Tensor]:
+    """Return a copy of what events change: memory, mail, and what a correction learned from them."""
+    return [buffer.clone() for buffer in _buffers(model)]
+
+
+def _restore(model: MDGNN, state: list[Tensor]) -> None:
+    for buffer, value in zip(_buffers(model), state, strict=True):
+        buffer.copy_(value)
+
+
+def _buffers(model: MDGNN) -> list[Tensor]:
+    correction = model.correction
+    learned = correction.buffers() if isinstance(correction, nn.Module) else ()
+    return [*model.memory.buffers(), *learned]
+
+
+def _counter(to_do: int, on_progress: Callable[[int, int], None] | None) -> Callable[[EventStream], None]:
+    """Return what counts the events of batches up to ``to_do`` and tells ``on_progress``."""
+    done = 0
+
+    def step(batch: EventStream) -> None:
+        nonlocal done
+        done += len(batch)
+        if on_progress is not None:
+            on_progress(done, to_do)
+
+    return step

@@ -1,0 +1,362 @@
+"""How well anything that scores links tells events from negatives, batch after batch along a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from pres.data.incidence import distinct, occurring
+from pres.data.stream import EventStream
+from pres.errors import DivergedError, OptionError
+from pres.evaluation.metrics import LinkMetrics, link_metrics
+from pres.models import MDGNN, States
+from pres.models.scanned import Scanned
+from pres.models.sequential import SequentialMemory
+from pres.sampling import NegativeSampler, TemporalBatches
+from pres.smoothing import EVENT, Filter
+from pres.smoothing.step import observe, recordable
+
+EVALUATION_SEED = 2**32  # negatives of evaluation are drawn apart from those of any epoch
+PAIRS_AT_ONCE = 20_000  # pairs that a model scores in one go, so that many negatives fit into memory
+
+Group = Literal["all", "seen", "unseen"]
+
+
+class Scorer(Protocol):
+    """Anything that scores links along a stream: each batch is scored first, and absorbed then."""
+
+    def score(self, batch: EventStream, negatives: Tensor) -> tuple[Tensor, Tensor]:
+        """Return scores of the events `[b]` and of their negatives `[b, count]`; higher is likelier."""
+        ...
+
+    def absorb(self, batch: EventStream) -> None:
+        """Take the batch in: from now on its events are the past."""
+        ...
+
+
+class ModelScorer:
+    """A model as a scorer; it is in evaluation mode while it works.
+
+    Args:
+        model: The model.
+        sequential: Whether its memory moves with every event, see `MDGNN.absorb`.
+        staleness: With 0 each event sees memory after all that are strictly earlier, if batches do not cut
+            ties; memory is then sequential. None: as its batch finds it.
+    """
+
+    def __init__(self, model: MDGNN, sequential: bool = False, staleness: Literal[0] | None = None) -> None:
+        self.model, self.sequential, self.staleness = model, sequential or staleness == 0, staleness
+        self._scored: tuple[EventStream, States | None, SequentialMemory | None] | None = None
+        self._scanned: Scanned | None = None
+
+    def score(self, batch: EventStream, negatives: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the logits of the events `[b]` and of their negatives `[b, count]`."""
+        columns = max(1, PAIRS_AT_ONCE // max(len(batch), 1))
+        if self.model.scans:
+            return self._score_by_scan(batch, torch.split(negatives, columns, dim=1))
+        against: list[Tensor] = []
+        states, inside = None, None
+        with _evaluating(self.model):
+            if self.staleness == 0:
+                inside = self.model.sequential.memory(self.model, batch)
+            for some in torch.split(negatives, columns, dim=1):
+                view = self.model.look(batch, some, inside=inside, strictly=True)
+                states = self.model.states_of(view, inside)
+                positive, negative = self.model.score(view, states)
+                against.append(negative)
+        self._scored = (batch, states if inside is None else None, inside)
+        return positive, torch.cat(against, dim=1)
+
+    def _score_by_scan(self, batch: EventStream, parts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        model, against = self.model, []
+        staleness = len(batch) if self.staleness is None else self.staleness
+        with _evaluating(model):
+            window = model.window(batch.offset, batch.offset + len(batch))
+            self._scanned = model.scanned(window)
+            for some in parts:
+                view = model.with_prepared(model.look_into(window, some, staleness))
+                assert view.received is not None
+                positive, negative = model.score(view, self._scanned.measure(view.nodes, view.received))
+                against.append(negative)
+        return positive, torch.cat(against, dim=1)
+
+    def absorb(self, batch: EventStream) -> None:
+        """Move the model's memory past the batch; what scoring it has measured is used again."""
+        scanned, self._scanned = self._scanned, None
+        if scanned is not None and scanned.window.batch.offset == batch.offset:
+            scanned.commit()
+            return
+        states, inside = None, None
+        if self._scored is not None and self._scored[0] is batch:
+            _, states, inside = self._scored
+        self._scored = None
+        with _evaluating(self.model):
+            take_in(self.model, batch, states, self.sequential, inside)
+
+
+def take_in(
+    model: MDGNN,
+    batch: EventStream,
+    states: States | None = None,
+    sequential: bool = False,
+    inside: SequentialMemory | None = None,
+    follow: bool = False,
+) -> None:
+    """Absorb a batch without training on it; see `MDGNN.absorb`.
+
+    The trackers of a filter are frozen, unless they are live or are told to ``follow`` its events.
+    """
+    correction = model.correction
+    if not isinstance(correction, Filter) or not (correction.live or follow):
+        model.absorb(batch, states, sequential, inside=inside)
+        return
+    endpoints = distinct(torch.cat([batch.src, batch.dst]))
+    found = model.measure(endpoints) if states is None else states
+    places = recordable(model, found, {EVENT: endpoints})
+    model.absorb(batch, states, sequential, inside=inside)
+    observe(correction, found, places)
+
+
+def replay(
+    model: MDGNN,
+    parts: Sequence[EventStream],
+    batch_size: int,
+    sequential: bool = False,
+    on_batch: Callable[[EventStream], None] | None = None,
+) -> None:
+    """Let the model's memory take in the stream from its first event on, by the weights that it has.
+
+    ``parts`` follow each other, the training part first; batches do not run across their edges. Trackers
+    begin anew with the memory and follow the training part, as they do in training; the other parts only if
+    they are live.
+    """
+    model.reset()
+    with _evaluating(model):
+        for number, part in enumerate(parts):
+            for batch in TemporalBatches(part, batch_size):
+                take_in(model, batch, sequential=sequential, follow=number == 0)
+                if on_batch is not None:
+                    on_batch(batch)
+
+
+@dataclass(frozen=True, eq=False)
+class LinkScores:
+    """The scores of some events of a part and of their negatives, on the CPU."""
+
+    positive: Tensor  # [n] float32
+    negative: Tensor  # [n, count] float32
+    fallback: Tensor  # [n, count] bool: drawn from the pool, for lack of a history to draw from
+    batches: tuple[int, ...]  # events per batch, none empty
+
+    @property
+    def metrics(self) -> LinkMetrics:
+        """The metrics of these events."""
+        return link_metrics(self.positive, self.negative, self.batches)
+
+    @property
+    def fallback_share(self) -> float:
+        """Share of the negatives that are not what their strategy asks for, but random ones."""
+        return float(self.fallback.double().mean())
+
+    def select(self, chosen: Tensor) -> LinkScores | None:
+        """Return the scores of the events that a mask `[n]` chooses, each in its batch; None if none."""
+        if not bool(chosen.any()):
+            return None
+        left = [int(part.sum()) for part in torch.split(chosen, list(self.batches))]
+        return LinkScores(
+            self.positive[chosen],
+            self.negative[chosen],
+            self.fallback[chosen],
+            tuple(size for size in left if size),
+        )
+
+    def by_group(self, seen: Tensor) -> dict[Group, LinkScores | None]:
+        """Return the scores of all events, of those that a mask `[n]` calls seen, and of the others."""
+        return {"all": self, "seen": self.select(seen), "unseen": self.select(~seen)}
+
+
+def seen_in(train: EventStream, part: EventStream) -> Tensor:
+    """Return, for each event `[n]` of a part, whether both its endpoints occur in the training part."""
+    known = occurring(part.num_nodes, train.src, train.dst)
+    return (known[part.src] & known[part.dst]).cpu()
+
+
+def link_scores(
+    scorer: Scorer | MDGNN,
+    part: EventStream,
+    sampler: NegativeSampler,
+    *,
+    batch_size: int = 200,
+    negatives: int = 1,
+    seed: int = 0,
+    sequential: bool = False,
+    staleness: Literal[0] | None = None,
+    on_batch: Callable[[EventStream], None] | None = None,
+) -> LinkScores:
+    """Return the scores of a part of a stream, which the scorer takes in on the way.
+
+    The scorer must have taken in what lies before the part. A step needs memory for one batch; the scores of
+    the part are kept in 4 bytes each.
+
+    Args:
+        scorer: A model, a baseline, or anything else with `Scorer`'s two methods.
+        part: Consecutive events of the scorer's stream.
+        sampler: Where negatives come from; fixed by ``seed``.
+        batch_size: Events per batch, whatever the training batch was.
+        negatives: Negatives per event.
+        seed: The same seed gives the same negatives.
+        sequential: Whether a model's memory moves with every event, see `MDGNN.absorb`.
+        staleness: 0 scores every event after all strictly earlier events, in order; None with the memory at
+            the beginning of its batch. Negatives are the same. Scorers other than models are given
+            batches of one event, or of all at one time.
+        on_batch: Called after every batch, for instance to show progress.
+    """
+    (found,) = link_scores_of_each(
+        scorer,
+        part,
+        [sampler],
+        batch_size=batch_size,
+        negatives=negatives,
+        seed=seed,
+        sequential=sequential,
+        staleness=staleness,
+        on_batch=on_batch,
+    )
+    return found
+
+
+def link_scores_of_each(
+    scorer: Scorer | MDGNN,
+    part: EventStream,
+    samplers: Sequence[NegativeSampler],
+    *,
+    batch_size: int = 200,
+    negatives: int = 1,
+    seed: int = 0,
+    sequential: bool = False,
+    staleness: Literal[0] | None = None,
+    on_batch: Callable[[EventStream], None] | None = None,
+) -> list[LinkScores]:
+    """Return the scores of a part against the negatives of each sampler, in one pass over it.
+
+    What the scorer takes in does not depend on negatives. The arguments are those of `link_scores`.
+    """
+    if len(part) == 0:
+        raise OptionError("there are no events to evaluate on.")
+    check_negatives(negatives)
+    if staleness not in (0, None):
+        raise OptionError(f"staleness={staleness!r}: 0, or None for all of a batch.")
+    batches = drawn_in = TemporalBatches(part, batch_size)
+    if isinstance(scorer, MDGNN):
+        _check_position(scorer, part)
+        if staleness == 0 and isinstance(scorer.correction, Filter) and not scorer.correction.written:
+            # Algorithm 2 goes with standard memory alone, so its batches are single events.
+            sequential, staleness, batches = False, None, TemporalBatches(part, 1, ties="whole")
+        elif staleness == 0:
+            batches = TemporalBatches(part, batch_size, ties="whole")
+        scorer = ModelScorer(scorer, sequential, staleness)
+    elif staleness == 0:
+        batches = TemporalBatches(part, 1, ties="whole")
+    samples = [[s.sample(batch, negatives, EVALUATION_SEED + seed) for batch in drawn_in] for s in samplers]
+    drawn = torch.cat([torch.cat([each.nodes for each in every]) for every in samples], dim=1)
+    positive, negative = torch.empty(len(part)), torch.empty(drawn.shape)
+    for batch in batches:
+        rows = slice(batch.offset - part.offset, batch.offset - part.offset + len(batch))
+        scored, against = scorer.score(batch, drawn[rows])
+        _check_scores(batch, scored, against, drawn.shape[1])
+        scorer.absorb(batch)
+        positive[rows], negative[rows] = scored, against
+        if on_batch is not None:
+            on_batch(batch)
+    sizes = tuple(len(batch) for batch in drawn_in)
+    fallbacks = [torch.cat([each.fallback for each in every]).cpu() for every in samples]
+    return [
+        LinkScores(positive, own, fallback, sizes)
+        for own, fallback in zip(torch.split(negative, negatives, dim=1), fallbacks, strict=True)
+    ]
+
+
+def _check_position(model: MDGNN, part: EventStream) -> None:
+    """Raise unless the memory has taken in exactly what lies before the part."""
+    known = int(model.memory.position)
+    if known < part.offset:
+        raise OptionError(
+            f"the memory has taken in {known:,} events, but the part begins at event {part.offset:,}: absorb "
+            "what lies between, or restore the state of a run."
+        )
+
+
+def evaluate(
+    model: MDGNN | Scorer,
+    part: EventStream,
+    sampler: NegativeSampler,
+    *,
+    batch_size: int = 200,
+    negatives: int = 1,
+    seed: int = 0,
+    sequential: bool = False,
+    staleness: Literal[0] | None = None,
+) -> LinkMetrics:
+    """Return the metrics of ``model`` on a part of its stream, which its memory takes in on the way.
+
+    The memory must be as it is just before the part. Each batch is scored before it is absorbed.
+    `link_scores` also gives the scores themselves, and the metrics of a group of events.
+
+    Args:
+        model: The model, in evaluation mode for the while; or any other `Scorer`.
+        part: Consecutive events of the model's stream.
+        sampler: Where negatives come from; fixed by ``seed``.
+        batch_size: Events per batch, whatever the training batch was.
+        negatives: Negatives per event.
+        seed: The same seed gives the same negatives.
+        sequential: Whether a model's memory moves with every event, see `MDGNN.absorb`.
+        staleness: 0 scores every event after all strictly earlier events, see `link_scores`; figures at
+            different staleness are not comparable.
+    """
+    return link_scores(
+        model,
+        part,
+        sampler,
+        batch_size=batch_size,
+        negatives=negatives,
+        seed=seed,
+        sequential=sequential,
+        staleness=staleness,
+    ).metrics
+
+
+def check_negatives(count: int) -> None:
+    """Raise unless events can be held against so many negatives."""
+    if count < 1:
+        raise OptionError(f"negatives={count}: an event is held against at least one.")
+
+
+def _check_scores(batch: EventStream, positive: Tensor, negative: Tensor, count: int) -> None:
+    b = len(batch)
+    if positive.shape != (b,) or negative.shape != (b, count):
+        raise OptionError(
+            f"the scorer gave scores of shapes {list(positive.shape)} and {list(negative.shape)}, expected "
+            f"[{b}] for the events and [{b}, {count}] for their negatives."
+        )
+    # float32 is what is kept: a larger number would be infinite there.
+    if not bool(positive.float().isfinite().all() and negative.float().isfinite().all()):
+        raise DivergedError(
+            f"scores are not finite numbers in the batch of events {batch.offset:,} to "
+            f"{batch.offset + b - 1:,}. Train the model with a smaller lr."
+        )
+
+
+@contextmanager
+def _evaluating(model: MDGNN) -> Iterator[None]:
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(was_training)

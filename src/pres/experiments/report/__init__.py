@@ -1,5 +1,0 @@
-"""One self-contained HTML file of everything that a folder of results holds."""
-
-from pres.experiments.report.write import write_report
-
-__all__ = ["write_report"]

@@ -1,0 +1,211 @@
+"""What a model looks at before it predicts: whom, when and whose neighbours, whatever the weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from pres.data.incidence import first_of_equal
+from pres.data.stream import EventStream
+from pres.models.checks import check_next, check_pairs, turns_of
+from pres.models.scanned import Window
+from pres.models.subgraph import Inside, View, views_of
+from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjection
+from pres.nn.gather import rows
+from pres.nn.memory import Memory
+from pres.nn.scan_memory import ScanMemory
+from pres.sampling import Neighbours, TemporalIndex
+from pres.sampling.index import Strategy, Visibility
+
+if TYPE_CHECKING:
+    from pres.models.sequential import SequentialMemory
+
+Embedding = IdentityEmbedding | TimeProjection | TemporalAttention
+
+
+class Pairs(NamedTuple):
+    """Pairs that are no events."""
+
+    src: Tensor
+    dst: Tensor
+
+
+class Looking(nn.Module):
+    """The part of a model that finds what a step needs to see; see `pres.models.base.MDGNN`."""
+
+    memory: Memory | ScanMemory
+    embedding: Embedding
+    index: TemporalIndex | None
+    neighbours: int
+    per_node: bool
+    visibility: Visibility
+    strategy: Strategy
+    _t: Tensor  # the times of all events
+
+    def look(
+        self,
+        batch: EventStream,
+        negatives: Tensor,
+        batch_start: int | None = None,
+        seed: int = 0,
+        inside: SequentialMemory | None = None,
+        strictly: bool = False,
+    ) -> View:
+        """Return what predicting ``batch`` against ``negatives`` `[b, count]` needs to see.
+
+        Args:
+            batch: A temporal batch, or a part of one.
+            negatives: Other destinations.
+            batch_start: Where the temporal batch began that ``batch`` is a part of.
+            seed: Of ``"uniform"`` neighbours.
+            inside: The memory between that batch's events: each is seen just before itself, instead of as the
+                batch found it.
+            strictly: Whether that is just before the first event of the batch at its own time.
+        """
+        if inside is not None:
+            return self.with_prepared(self._look_inside(batch, negatives, seed, inside, strictly))
+        (view,) = self.look_ahead(batch, negatives, len(batch), seed, batch_start)
+        return self.with_prepared(view)
+
+    def look_ahead(
+        self,
+        batches: EventStream,
+        negatives: Tensor,
+        b: int,
+        seed: int = 0,
+        batch_start: int | None = None,
+    ) -> list[View]:
+        """Return what predicting each of several batches of ``b`` events needs to see, found together.
+
+        The embedding has prepared nothing: for that there is `with_prepared`, when a batch's turn comes.
+
+        Args:
+            batches: The events, one batch after another; or equal parts of one batch.
+            negatives: Other destinations of all of them `[n, count]`.
+            b: Events of a batch or of a part.
+            seed: Of ``"uniform"`` neighbours.
+            batch_start: Where the one batch began, if they are parts of one.
+        """
+        start = batches.offset if batch_start is None else batch_start
+        check_next(batches, start, self._t, self.memory)
+        turns = turns_of(batches, b)
+        turn = torch.arange(turns, device=batches.t.device).repeat_interleave(b)
+        t, cutoffs = batches.t, None
+        if self.per_node:
+            t = t[turn * b]  # once per batch is at its beginning
+        if self.embedding.hops and self.index is not None:
+            cutoffs = self.index.cutoffs(batches)
+            if self.per_node:
+                cutoffs = cutoffs[turn * b]
+            if self.per_node or self.visibility == "batch":
+                starts = start + turn * b if batch_start is None else torch.full_like(turn, batch_start)
+                cutoffs = torch.minimum(cutoffs, starts)
+        moment = turn if self.per_node else None
+        return self._views(batches, negatives, t, cutoffs, seed, moment, turns=turns)
+
+    def _look_inside(
+        self, part: EventStream, negatives: Tensor, seed: int, inside: SequentialMemory, strictly: bool
+    ) -> View:
+        whole = inside.batch
+        check_next(part, whole.offset, self._t, self.memory)
+        at = torch.arange(len(part), device=whole.t.device) + (part.offset - whole.offset)
+        places = rows(first_of_equal(whole.t), at) if strictly else at
+        asked = places if self.per_node else at  # once per node is as things were at its place
+        cutoffs = None
+        if self.embedding.hops and self.index is not None:
+            cutoffs = self.index.cutoffs(whole, "fresh")[asked]
+            if self.visibility == "batch":
+                cutoffs = torch.minimum(cutoffs, whole.offset + places)
+        moment = places if self.per_node else None
+        within = Inside(inside.halves, places)
+        (view,) = self._views(part, negatives, whole.t[asked], cutoffs, seed, moment, within)
+        return view
+
+    def look_into(self, window: Window, negatives: Tensor, staleness: int, seed: int = 0) -> View:
+        """Return what predicting the batch of a window against ``negatives`` `[b, count]` needs to see.
+
+        Args:
+            window: What is scanned for the batch.
+            negatives: Other destinations.
+            staleness: See `Window.cut`; roots and neighbours see memory up to the same event.
+            seed: Of ``"uniform"`` neighbours.
+        """
+        check_next(window.batch, window.batch.offset, self._t, self.memory)
+        events, b = window.events, len(window.batch)
+        at = torch.arange(len(events) - b, len(events), device=events.t.device)
+        places = window.cut(at, staleness)
+        asked = places if self.per_node else at  # once per node is as things were at its place
+        cutoffs = None
+        if self.embedding.hops and self.index is not None:
+            cutoffs = rows(self.index.cutoffs(events, "fresh"), asked)
+            if self.visibility == "batch":
+                cutoffs = torch.minimum(cutoffs, events.offset + places)
+        moment = places if self.per_node else None
+        inside = Inside(window, places)
+        (view,) = self._views(window.batch, negatives, rows(events.t, asked), cutoffs, seed, moment, inside)
+        return view
+
+    def look_at(
+        self, src: Tensor, dst: Tensor, t: Tensor, position: int | None = None, seed: int = 0
+    ) -> View:
+        """Return what scoring any pairs ``src``, ``dst`` `[b]` at times ``t`` `[b]` needs to see.
+
+        They are seen as events of a temporal batch that begins at ``position``, by default where the memory
+        stands: the pairs of a batch look as the batch does. No pair sees an event at or after its time.
+        """
+        position = int(self.memory.position) if position is None else position
+        check_pairs(src, dst, t, position, self._t, self.memory)
+        moment = None
+        if self.per_node:
+            if position < len(self._t):
+                t = torch.minimum(t, self._t[position])  # once per batch is at its beginning
+            moment = torch.unique(t, return_inverse=True)[1]
+        cutoffs = None
+        if self.embedding.hops and self.index is not None:
+            cutoffs = self.index.cutoff_at(t)
+            if self.per_node or self.visibility == "batch":
+                cutoffs = cutoffs.clamp(max=position)
+        (view,) = self._views(Pairs(src, dst), src.new_empty(len(src), 0), t, cutoffs, seed, moment)
+        return self.with_prepared(view)
+
+    def _views(
+        self,
+        pairs: EventStream | Pairs,
+        negatives: Tensor,
+        t: Tensor,
+        cutoffs: Tensor | None,
+        seed: int,
+        moment: Tensor | None,
+        inside: Inside | None = None,
+        turns: int = 1,
+    ) -> list[View]:
+        def find(nodes: Tensor, cutoffs: Tensor) -> list[Neighbours]:
+            assert self.index is not None
+            return self.index.hops(
+                nodes, cutoffs, [self.neighbours] * self.embedding.hops, self.strategy, seed
+            )
+
+        embedding = self.embedding
+        looks_up = isinstance(embedding, TemporalAttention) and embedding.looks_up(not self.per_node)
+        return views_of(
+            pairs.src,
+            pairs.dst,
+            negatives,
+            t,
+            cutoffs,
+            find,
+            turns=turns,
+            moment=moment,
+            inside=inside,
+            rank_events=looks_up,
+        )
+
+    def with_prepared(self, view: View) -> View:
+        """Return a view with what the embedding can make of it before it has the weights."""
+        if view.ranked is None or not isinstance(self.embedding, TemporalAttention):
+            return view
+        dtype = self.memory.memory.dtype
+        return replace(view, prepared=self.embedding.prepare(view.ranked, view.hops, dtype, view.apart))

@@ -1,0 +1,100 @@
+"""Mail into messages."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from pres.nn.features import EdgeFeatures
+from pres.nn.gather import Picked
+from pres.nn.memory import Mail, Memory
+from pres.nn.ranking import ranking
+from pres.nn.time_encoding import TimeEncoding
+
+
+class IdentityMessage(nn.Module):
+    """The message is everything: both memories, the event's features and the encoded time difference.
+
+    Args:
+        memory: Whose mail it is.
+        features: The events' features.
+        time: Encoding of time differences.
+        mailed: Whether mail holds the numeric features itself, as their mean over several events must be
+            kept. Those of one event are looked up when the message is made, as categories are.
+    """
+
+    def __init__(
+        self, memory: Memory, features: EdgeFeatures, time: TimeEncoding, mailed: bool = False
+    ) -> None:
+        super().__init__()
+        self.features, self.time, self.mailed = features, time, mailed
+        self._looked_up = features.embedded_dim + (0 if mailed else features.numeric_dim)
+        self.dim = self.width = memory.mail_dim + self._looked_up + time.dim  # of everything; time comes last
+
+    def read_by(self, updater: nn.Module) -> list[Tensor]:
+        """Return the weights whose first columns read everything, as it stands here.
+
+        There are none if it is summarised, or of an updater that tells of none; what lays it out in another
+        way says so here.
+        """
+        return list(getattr(updater, "of_messages", [])) if self.dim == self.width else []
+
+    def forward(self, mail: Mail, difference: Tensor) -> list[Picked]:
+        """Return messages `[s, dim]` of mail whose time differences are `[s]`, part by part."""
+        parts = [mail.content, Picked(self.time(difference))]
+        if self._looked_up:
+            parts.insert(1, self._features_of(mail))
+        return parts
+
+    def _features_of(self, mail: Mail) -> Picked:
+        look_up, dtype = self.features.embedded if self.mailed else self.features, mail.content.table.dtype
+        if mail.slots.mask.shape[1] == 1:
+            return Picked(look_up(mail.event, dtype))
+        events = ranking(mail.event)  # many mailboxes hold the same event
+        return Picked(look_up(events.values, dtype), events.place, events.of_places())
+
+
+class MLPMessage(IdentityMessage):
+    """The message is a learned summary of everything."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        features: EdgeFeatures,
+        time: TimeEncoding,
+        dim: int = 100,
+        mailed: bool = False,
+    ) -> None:
+        super().__init__(memory, features, time, mailed)
+        self.mlp = nn.Sequential(nn.Linear(self.dim, dim), nn.ReLU(), nn.Linear(dim, dim))
+        self.dim = dim
+
+    def read_by(self, updater: nn.Module) -> list[Tensor]:
+        """Return the weight whose columns read everything: the summary's own."""
+        first = self.mlp[0]
+        assert isinstance(first, nn.Linear)
+        return [first.weight]
+
+    def forward(self, mail: Mail, difference: Tensor) -> list[Picked]:
+        """Return messages `[s, dim]`."""
+        everything = torch.cat([part.copied() for part in super().forward(mail, difference)], dim=-1)
+        return [Picked(self.mlp(everything))]
+
+
+class EventMessage(nn.Module):
+    """What a message holds beside memories and codes: the event's features and the encoded time difference.
+
+    Args:
+        features: The events' features.
+        time: Encoding of time differences.
+    """
+
+    def __init__(self, features: EdgeFeatures, time: TimeEncoding) -> None:
+        super().__init__()
+        self.features, self.time = features, time
+        self.dim = features.dim + time.dim  # time comes last
+
+    def forward(self, events: Tensor, difference: Tensor, dtype: torch.dtype) -> Tensor:
+        """Return `[n, dim]` of events `[n]` and time differences `[n]`."""
+        time: Tensor = self.time(difference)
+        return torch.cat([self.features(events, dtype), time], dim=1) if self.features.dim else time

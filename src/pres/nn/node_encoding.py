@@ -1,0 +1,37 @@
+"""Who a node is, apart from what happened to it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from pres.errors import OptionError
+from pres.nn.gather import rows
+from pres.sampling.rng import uniform
+
+
+class NodeCodes(nn.Module):
+    """A fixed random vector per node: the static embedding of JODIE without weights to train or to keep.
+
+    That is, one-hot identities times a random matrix. A memory that starts from zeros must otherwise find out
+    who is who by itself; what it finds differs from epoch to epoch, and the rest of the model learns it anew.
+
+    Args:
+        num_nodes: Number of nodes.
+        dim: Size of a code; 0 for none.
+    """
+
+    def __init__(self, num_nodes: int, dim: int) -> None:
+        super().__init__()
+        if dim < 0:
+            raise OptionError(f"codes={dim}: a code has a size of 0 or more.")
+        self.dim = dim
+        table, column = torch.empty(num_nodes, dim), torch.arange(dim)
+        for node in torch.split(torch.arange(num_nodes), 1 << 18):  # in parts: drawn in 64 bits, kept in 32
+            table[node] = (12**0.5 * (uniform(0, node.unsqueeze(1), column) - 0.5)).float()
+        self.register_buffer("table", table, persistent=False)  # of mean 0 and variance 1
+        self.table: Tensor
+
+    def forward(self, nodes: Tensor) -> Tensor:
+        """Return the codes `[..., dim]` of nodes `[...]`."""
+        return rows(self.table, nodes)

@@ -1,0 +1,200 @@
+"""What an experiment found: its table beside the paper's, its pictures, and how to get it again."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pres.errors import UnreadableSourceError, one_line
+from pres.paper.experiments.available import has_labels
+from pres.paper.experiments.declaration import Experiment, Point, Request
+from pres.paper.experiments.figures import rendered
+from pres.paper.experiments.folder import JobFolder, read_json, write_json
+from pres.paper.experiments.groups import Groups, gathered
+from pres.paper.experiments.measure import PICTURE
+from pres.paper.experiments.size import PAPER_EPOCHS, PAPER_SEEDS
+from pres.paper.experiments.table import Table
+from pres.storage import write_whole
+
+_THEIRS = f"whole streams, {PAPER_EPOCHS} epochs, 500 for fig-extended, {PAPER_SEEDS} seeds, V100"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One table or figure of the paper, as far as it could be had here."""
+
+    name: str
+    title: str
+    where: str  # in the paper
+    says: str  # what the paper says
+    size: str
+    seeds: int
+    protocol: str  # how this was done, and how that differs from the paper
+    command: str  # to get it again
+    table: Table
+    findings: tuple[str, ...]
+    figures: tuple[str, ...]  # names of files in the folder ``figures``
+    skipped: dict[str, str]  # datasets that are not at hand, and how to get them
+    failed: dict[str, str]  # jobs without a result, and why
+    jobs: tuple[str, ...]  # names of the folders that it rests on
+
+    @property
+    def drawn(self) -> list[str]:
+        """The figures, each in one form: as vectors where there are."""
+        vector = {Path(name).stem for name in self.figures if name.endswith(".svg")}
+        return [name for name in self.figures if name.endswith(".svg") or Path(name).stem not in vector]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return values | {"table": self.table.to_dict()}
+
+    @classmethod
+    def of(cls, saved: dict[str, Any]) -> Evidence:
+        """Return the evidence of which `to_dict` made ``saved``."""
+        lists = {name: tuple(saved[name]) for name in ("findings", "figures", "jobs")}
+        return cls(**saved | lists | {"table": Table.of(saved["table"])})
+
+
+@dataclass(frozen=True)
+class EvidenceFolder:
+    """Where evidence is kept under a root: ``evidence`` and ``figures``, beside the ``jobs``."""
+
+    root: Path
+
+    def write(self, found: Evidence, rows: Sequence[dict[str, Any]], pictures: Mapping[str, bytes]) -> None:
+        """Keep evidence, what was measured at every point, and its pictures."""
+        for name, content in pictures.items():
+            _write(self.root / "figures" / name, content)
+        points = self.root / "evidence" / f"{found.name}.parquet"
+        if rows:
+            flat = [_flat(row) for row in rows]
+            table = io.BytesIO()  # polars would report a full disk in a way of its own
+            pl.DataFrame(flat, infer_schema_length=None).write_parquet(table)
+            _write(points, table.getvalue())
+        else:
+            points.unlink(missing_ok=True)  # what an earlier request left is not what this one found
+        write_json(self.root / "evidence" / f"{found.name}.json", found.to_dict())
+
+    def names(self) -> list[str]:
+        """Return the experiments that there is evidence of."""
+        return sorted(path.stem for path in (self.root / "evidence").glob("*.json"))
+
+    def read(self, name: str) -> Evidence:
+        """Return the evidence of one experiment."""
+        path = self.root / "evidence" / f"{name}.json"
+        try:
+            return Evidence.of(read_json(path))
+        except (KeyError, TypeError) as error:
+            raise UnreadableSourceError(f"{path} is damaged: {one_line(error)}. Make it again.") from None
+
+
+def collect(
+    experiment: Experiment,
+    request: Request,
+    root: Path,
+    missing: Mapping[str, str],
+    failures: Mapping[str, str],
+    command: str,
+) -> Evidence:
+    """Write and return what an experiment found, from the results in the job folders under ``root``."""
+    folders = [(point, JobFolder(root, point.job)) for point in experiment.points(request)]
+    groups = gathered(request.size, [(point, f.result()) for point, f in folders if f.finished])
+    pictures = _pictures(experiment, groups, folders)
+    found = Evidence(
+        name=experiment.name,
+        title=experiment.title,
+        where=experiment.where,
+        says=experiment.says,
+        size=request.size.name,
+        seeds=_seeds(experiment, request),
+        protocol=_protocol(experiment, request, groups),
+        command=command,
+        table=experiment.table(groups),
+        findings=tuple(experiment.findings(groups)) if groups.all else (),
+        figures=tuple(pictures),
+        skipped=_skipped(experiment, request, missing),
+        failed={f.job.title: failures[f.job.name] for _, f in folders if f.job.name in failures},
+        jobs=tuple(dict.fromkeys(f.job.name for _, f in folders if f.finished)),
+    )
+    EvidenceFolder(root).write(found, groups.rows, pictures)
+    return found
+
+
+def _seeds(experiment: Experiment, request: Request) -> int:
+    """Return how often each point was to be measured at most."""
+    return (
+        max((request.seeds_of(name) for name in experiment.asked(request)), default=1)
+        if experiment.seeded
+        else 1
+    )
+
+
+def _protocol(experiment: Experiment, request: Request, groups: Groups) -> str:
+    """Return one line on how this was done."""
+    size = request.size
+    how = [f"Size {size.name}"]
+    if experiment.kind == "train":
+        epochs = ", ".join(str(count) for count in groups.distinct("epochs"))
+        seeds = max((len(group.values["seed_of"]) for group in groups), default=0)  # so far
+        ours = f"TGL's protocol, {size.streams}, {epochs} epochs, {seeds} seed{'s' if seeds > 1 else ''}, CPU"
+        how += [f"{ours} with one thread a job (the paper: {_THEIRS})"]
+    elif experiment.kind != "dataset":
+        how += [f"{size.streams}, CPU with one thread a job"]
+    lacking = {
+        f"{group['dataset']} is the variant “{group.only('variant')}” here"
+        for group in groups
+        if group["dataset"] is not None and group.only("variant") is not None
+    }
+    line = "; ".join([*how, *sorted(lacking)]) + "."
+    return f"{line} {experiment.note}".strip()
+
+
+def _skipped(experiment: Experiment, request: Request, missing: Mapping[str, str]) -> dict[str, str]:
+    asked = experiment.asked(request)
+    skipped = {name: missing[name] for name in asked if name in missing}
+    if experiment.labelled:
+        skipped |= {name: "no labels are published with it." for name in asked if not has_labels(name)}
+    return skipped
+
+
+def _pictures(
+    experiment: Experiment, groups: Groups, folders: Sequence[tuple[Point, JobFolder]]
+) -> dict[str, bytes]:
+    """Return the pictures of an experiment by file name: as declared, or those that its jobs drew."""
+    figure = experiment.draw(groups) if experiment.draw is not None and groups.all else None
+    if figure is not None:
+        return {f"{experiment.name}.{kind}": rendered(figure, kind) for kind in ("svg", "png")}
+    found = {}
+    for point, folder in folders:
+        if folder.finished and (folder.path / PICTURE).exists():
+            words = [experiment.name, folder.job.kind]
+            words += [point.factors[name] for name in ("model", "dataset") if name in point.factors]
+            words += [f"beta-{folder.job.settings['beta']:g}"] if "beta" in folder.job.settings else []
+            found["-".join(words) + ".png"] = (folder.path / PICTURE).read_bytes()
+    return found
+
+
+def _write(path: Path, content: bytes) -> None:
+    write_whole(path, lambda unfinished: unfinished.write_bytes(content))
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """Return one row of the table of points; what is nested is kept as JSON."""
+    measures: dict[str, Any] = {
+        name: json.dumps(value) if isinstance(value, dict) or _nested(value) else value
+        for name, value in row["measures"].items()
+    }
+    measures.update(row["factors"])
+    return measures
+
+
+def _nested(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(item, dict | list) for item in value)

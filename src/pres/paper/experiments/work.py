@@ -1,0 +1,181 @@
+"""How each kind of job is done: from its settings to its result, in its folder."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import shutil
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from pres.data.stream import EventStream
+from pres.errors import Notice, PresError, StorageError, one_line
+from pres.evaluation.link import evaluate, replay
+from pres.evaluation.nodes import classify
+from pres.models import MDGNN
+from pres.models.registry import build_model
+from pres.paper.experiments import measure
+from pres.paper.experiments.folder import JobFolder
+from pres.paper.experiments.job import Job
+from pres.paper.experiments.peak import peak_memory
+from pres.paper.experiments.stream import stream
+from pres.sampling import NegativeSampler
+from pres.smoothing import Filter
+from pres.training.config import FitConfig, TrainConfig
+from pres.training.environment import environment
+from pres.training.fit import fit
+from pres.training.folder import RunFolder
+from pres.training.run import Run
+from pres.training.trainer import Trainer
+
+# Of a job's settings, those that `TrainConfig` does not know.
+NOT_CONFIG = ("events", "copy", "decoder_epochs", "arms", "rounds")
+
+
+def perform(job: Job, root: Path) -> str | None:
+    """Do a job and keep its result in its folder under ``root``; return why it failed, or None.
+
+    One thread, so that a number does not depend on how many jobs run beside it.
+    """
+    torch.set_num_threads(1)
+    folder = JobFolder(root, job)
+    start = time.perf_counter()
+    try:
+        folder.begin()
+        with warnings.catch_warnings(action="ignore", category=Notice):
+            result = WORK[job.kind](job.settings, folder)
+        about = {"seconds": time.perf_counter() - start, "environment": environment(torch.device("cpu"))}
+        folder.finish(about | result)
+        folder.forget_run()
+    except Exception as error:  # one job that fails must not end the others
+        reason = str(error) if isinstance(error, PresError) else f"{type(error).__name__}: {one_line(error)}"
+        with contextlib.suppress(StorageError):  # a full disk, say; the reason itself is told all the same
+            folder.fail(reason, traceback.format_exc())
+        return reason
+    return None
+
+
+def train(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
+    """Train a run, or go on with it; return `pres train --json`, further evaluations, and the labels' AUC."""
+    kept, chosen, events = RunFolder(folder.run), config_of(settings), stream(settings)
+    if not kept.finished:
+        model = build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
+        begun = kept.begun and (kept.path / "last.safetensors").exists()
+        if not begun:  # or stopped before there was a state to go on from
+            shutil.rmtree(kept.path, ignore_errors=True)
+        run = fit(model, events, out=kept.path, resume=begun, **chosen.fit_options)
+    else:
+        run = kept.run()
+        model = build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
+        run.restore(model)
+    found = run.to_dict() | {"evaluations": evaluations(model, events, run)}
+    found["labels"] = labels(model, events, run, settings["decoder_epochs"])
+    return found
+
+
+def evaluations(model: MDGNN, events: EventStream, run: Run) -> dict[str, Any]:
+    """Return AP of a run's weights on validation and test, after a replay of all that is before.
+
+    In batches of the training's size and of 200, against negatives from all nodes, in batches of 200 also
+    from the destinations. Trackers follow the training part of the replay, and are frozen then; where it says
+    so they are live, and follow validation and test too.
+    """
+    b, seed = run.config["batch_size"], run.config["seed"]
+    ways: dict[str, tuple[int, Literal["nodes", "destinations"], bool]] = {
+        "batch": (b, "nodes", False),
+        "200": (200, "nodes", False),
+        "200, destinations": (200, "destinations", False),
+    }
+    if isinstance(model.correction, Filter):
+        ways |= {"batch, live": (b, "nodes", True), "200, live": (200, "nodes", True)}
+    split, found = events.split(), {}
+    for name, (batch_size, pool, live) in ways.items():
+        run.restore(model)
+        if isinstance(model.correction, Filter):
+            model.correction.live = live
+        replay(model, [split.train], batch_size)
+        sampler = NegativeSampler(events, pool=pool)
+        for part, those in (("val", split.val), ("test", split.test)):
+            metrics = evaluate(model, those, sampler, batch_size=batch_size, seed=seed)
+            found[f"{part}, {name}"] = dataclasses.asdict(metrics)
+    return found
+
+
+def labels(model: MDGNN, events: EventStream, run: Run, epochs: int) -> dict[str, Any] | None:
+    """Return how well labels are told from a run's embeddings, or why that is not known; None: no labels."""
+    if events.label is None:
+        return None
+    run.restore(model)
+    try:
+        replayed = {"batch_size": run.config["batch_size"], "seed": run.config["seed"]}
+        found = classify(model, events, epochs=epochs, **replayed).to_dict()
+    except PresError as error:  # the first events of a stream may have no positive in one of its parts
+        return {"reason": str(error)}
+    return {name: found[name] for name in ("train", "val", "test", "best_epoch", "epochs")}
+
+
+def speed(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
+    """Return the seconds of an epoch of several trainings, in turns, after an epoch that does not count.
+
+    Nothing else should run beside it.
+    """
+    trainers: dict[str, Trainer] = {}
+    events = stream(settings)
+    for name, arm in settings["arms"].items():
+        chosen = config_of(settings | arm)
+        model = build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
+        trainers[name] = Trainer(model, events, FitConfig.of(chosen.fit_options))
+    seconds: dict[str, list[float]] = {name: [] for name in trainers}
+    for round_ in range(1 + settings["rounds"]):
+        for name, trainer in trainers.items():
+            for _ in range(len(trainer.batches)):
+                trainer.train_next_batch()
+            if round_:
+                seconds[name].append(trainer.seconds)
+            trainer.epoch, trainer.batch, trainer.seconds, trainer.sums = trainer.epoch + 1, 0, 0.0, {}
+    return {"epochs": seconds, "dataset": events.info.name, "variant": events.info.variant}
+
+
+def dataset(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
+    """Count what a dataset holds."""
+    events = stream(settings | {"events": None})
+    return {
+        "dataset": events.info.name,
+        "variant": events.info.variant,
+        "nodes": events.num_nodes,
+        "events": len(events),
+        "edge_features": 0 if events.x is None else events.x.shape[1],
+        "positives": None if events.label is None else int((events.label != 0).sum()),
+    }
+
+
+def memory(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
+    """Train for one epoch and return how much memory that took at most, beside what was there before."""
+    chosen, events = config_of(settings), stream(settings)
+    model = build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
+    with peak_memory() as peak:
+        run = fit(model, events, **chosen.fit_options)
+    return {"dataset": run.dataset, "variant": run.variant, "peak_bytes": peak()}
+
+
+def config_of(settings: dict[str, Any]) -> TrainConfig:
+    """Return the settings of training."""
+    return TrainConfig.of({name: value for name, value in settings.items() if name not in NOT_CONFIG})
+
+
+WORK: dict[str, Callable[[dict[str, Any], JobFolder], dict[str, Any]]] = {
+    "dataset": dataset,
+    "train": train,
+    "memory": memory,
+    "speed": speed,
+    "state-space": measure.state_space,
+    "variance": measure.variance,
+    "convergence": measure.convergence,
+    "coherence": measure.coherence,
+}

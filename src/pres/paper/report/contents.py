@@ -1,0 +1,206 @@
+"""What a report tells, gathered from a folder: evidence, jobs, saved runs, and what they ran on."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pres.errors import SourceNotFoundError, UnreadableSourceError, one_line
+from pres.paper.experiments.evidence import Evidence, EvidenceFolder
+from pres.paper.experiments.folder import read_json
+from pres.paper.experiments.job import Job
+from pres.paper.experiments.registry import EXPERIMENTS
+from pres.paper.experiments.table import Cell, Heading, Table
+from pres.training.folder import RunFolder
+
+_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
+_RUN_HEADINGS = (
+    Heading("run", "run"),
+    Heading("dataset", "dataset"),
+    Heading("model", "model"),
+    Heading("batch_size", "b"),
+    Heading("step_size", "step"),
+    Heading("preset", "preset"),
+    Heading("smoothing", "PRES"),
+    Heading("seed", "seed"),
+    Heading("epochs", "epochs"),
+    Heading("val_ap", "validation AP (%)", digits=2),
+    Heading("ap", "AP (%)", digits=2),
+    Heading("seconds", "s / epoch", repeatable=False),
+)
+_JOB_HEADINGS = (
+    Heading("job", "job"),
+    Heading("seconds", "seconds", repeatable=False),
+    Heading("state", "state"),
+)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture with all its bytes in its address."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """One experiment with its pictures."""
+
+    evidence: Evidence
+    pictures: tuple[Picture, ...]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a job or a run was told, word for word, and how to do it again."""
+
+    name: str
+    title: str
+    text: str
+    command: str | None
+    picture: Picture | None = None
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a job or a run has to tell."""
+
+    row: tuple[Cell, ...]
+    settings: Settings
+    environment: dict[str, Any] | None  # None: there is no result yet
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Everything that a report shows."""
+
+    folder: str
+    sections: tuple[Section, ...]
+    jobs: Table
+    runs: Table
+    unfinished: tuple[str, ...]  # the folders of runs without a result
+    settings: tuple[Settings, ...]
+    environments: tuple[dict[str, Any], ...]
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """The jobs without a result, of all experiments."""
+        return {job: why for section in self.sections for job, why in section.evidence.failed.items()}
+
+    @property
+    def skipped(self) -> dict[str, str]:
+        """The datasets that are not in every table that asks for them, and why."""
+        return {name: how for section in self.sections for name, how in section.evidence.skipped.items()}
+
+
+def gather(folder: Path) -> Contents:
+    """Return what a folder of `pres reproduce`, or one with saved runs in it, has to tell."""
+    if not folder.is_dir():
+        raise SourceNotFoundError(
+            f"{folder} is not a folder. Give that of 'pres reproduce', or one with runs."
+        )
+    sections = _sections(folder)
+    jobs = [_told(_job, path) for path in sorted((folder / "jobs").glob("*/job.json"))]
+    begun = [path.parent for path in sorted(folder.rglob("config.json")) if _is_run(path.parent)]
+    runs = [_told(_run, path / "run.json", folder) for path in begun if RunFolder(path).finished]
+    if not (sections or jobs or runs):
+        raise SourceNotFoundError(
+            f"{folder} holds neither results of 'pres reproduce' nor a finished run of 'pres train --out'."
+        )
+    told = (*jobs, *runs)
+    return Contents(
+        folder=folder.resolve().name or str(folder),
+        sections=sections,
+        jobs=Table(_JOB_HEADINGS, tuple(job.row for job in jobs)),
+        runs=Table(_RUN_HEADINGS, tuple(run.row for run in runs)),
+        unfinished=tuple(str(path) for path in begun if not RunFolder(path).finished),
+        settings=tuple(one.settings for one in told),
+        environments=_distinct(one.environment for one in told if one.environment is not None),
+    )
+
+
+def picture(path: Path) -> Picture:
+    """Return a picture file as one address."""
+    content = base64.b64encode(path.read_bytes()).decode()
+    return Picture(path.stem, f"data:{_TYPES[path.suffix]};base64,{content}")
+
+
+def _sections(folder: Path) -> tuple[Section, ...]:
+    kept = EvidenceFolder(folder)
+    order = list(EXPERIMENTS)
+    names = sorted(kept.names(), key=lambda name: order.index(name) if name in order else len(order))
+    sections = []
+    for name in names:
+        evidence = kept.read(name)
+        drawn = [folder / "figures" / figure for figure in evidence.drawn]
+        sections.append(Section(evidence, tuple(picture(path) for path in drawn if path.exists())))
+    return tuple(sections)
+
+
+def _told(tell: Callable[..., Told], path: Path, *more: Path) -> Told:
+    """Return what the job or run that a file is about has to tell."""
+    try:
+        return tell(path, *more)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise UnreadableSourceError(
+            f"{path} or a file beside it is damaged: {one_line(error)}. Remove its folder and run again."
+        ) from None
+
+
+def _job(path: Path) -> Told:
+    job, folder = Job.of(read_json(path)), path.parent
+    result = read_json(folder / "result.json") if (folder / "result.json").exists() else None
+    if result is not None:
+        state = "done"
+    elif (folder / "failed.json").exists():
+        state = f"failed: {read_json(folder / 'failed.json')['error']}"
+    else:
+        state = "not finished"
+    text = json.dumps(job.to_dict(), indent=1, ensure_ascii=False)
+    return Told(
+        (job.title, None if result is None else float(result["seconds"]), state),
+        Settings(job.name, f"{job.title} ({state})", text, None),
+        None if result is None else result["environment"],
+    )
+
+
+def _is_run(path: Path) -> bool:
+    """Return whether a folder holds a run of its own, not that of a job."""
+    a_job = path.name == "run" and (path.parent / "job.json").exists()
+    return (path / "events.json").exists() and not a_job
+
+
+def _run(file: Path, root: Path) -> Told:
+    path, run = file.parent, read_json(file)
+    shown = str(path.relative_to(root)) if path != root else path.resolve().name
+    variant = "" if run["variant"] is None else f" ({run['variant']})"
+    smoothed = "without" if run["config"]["smoothing"] is None else "PRES"
+    sizes = run["batch_size"], run["step_size"], run["config"].get("preset"), smoothed
+    about = shown, run["dataset"] + variant, run["model"], *sizes
+    scores = 100 * run["val"]["ap"], 100 * run["test"]["ap"], float(run["seconds_per_epoch"])
+    curve = path / "learning.png"
+    settings = Settings(
+        name=shown,
+        title=f"{run['model']} on {run['dataset']}: {shown}",
+        text=json.dumps(read_json(path / "config.json"), indent=1, ensure_ascii=False),
+        command=_train_again(path) if RunFolder(path).repeatable else None,
+        picture=picture(curve) if curve.exists() else None,
+    )
+    return Told((*about, run["seed"], run["epochs"], *scores), settings, run["environment"])
+
+
+def _train_again(path: Path) -> str:
+    """Return the command that trains a run once more, in a folder beside it."""
+    beside = os.path.normpath(path / ".." / f"{path.resolve().name}-again")
+    return shlex.join(["pres", "train", "--config", str(path / "config.json"), "--out", beside])
+
+
+def _distinct(environments: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    return tuple({json.dumps(one, sort_keys=True): one for one in environments}.values())

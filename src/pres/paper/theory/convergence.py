@@ -1,0 +1,252 @@
+"""Theorem 2: the terms of its bound, measured along two trainings from the same weights.
+
+`Bound` has the bound and its terms. One training is plain SGD at the step size that the theorem asks for
+(`Descent`): the bound is about this one. The other is by Adam, as in `fit`. The theorem does not cover it;
+its terms are set beside the others.
+
+- K: the batches of an epoch, T the epochs. The loss is that of a batch, a mean over its events, and
+  ``L(θ)`` its mean over the batches of the replayed training part. The proof applies its inequalities to
+  single batches, so loss, curvature and variance are all on this scale. Along plain SGD L(θ) is the loss
+  of the events in sequence, as in the theorem; along Adam it is that of the batches as they are trained on.
+- L (the constant): the largest curvature of some batches' losses, by power iteration: a local, lower
+  estimate.
+- σ²_max: the largest variance of a batch's gradient over the draw of negatives (Theorem 1), at the weights
+  before and after training.
+- θ*: the weights of the smallest loss seen. A lower loss would make the bound larger.
+- μ: the lower bound of memory coherence: given, or the smallest of sampled events, by the parameters as the
+  proof needs it (an estimate from above: others may have less). Where it is not above 0 the theorem's
+  assumption fails: there is no step size and no bound, nothing is clamped, and plain SGD is not run.
+
+The step size of plain SGD is made of μ and L before training; those after training are reported beside them.
+Along Adam, μ is the smaller and L the larger of the two.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from pres.data.stream import EventStream
+from pres.errors import OptionError
+from pres.models import MDGNN
+from pres.paper.theory.bound import Bound, step_size
+from pres.paper.theory.coherence import memory_coherence
+from pres.paper.theory.descent import Descent, descend, in_sequence, restored
+from pres.paper.theory.gradients import (
+    batch_loss,
+    flat_gradient,
+    replay,
+    trainable,
+    training_part,
+    whole_batches,
+)
+from pres.paper.theory.lipschitz import largest_curvature
+from pres.paper.theory.measured import Measured, about
+from pres.paper.theory.variance import gradient_variance
+from pres.sampling import NegativeSampler, TemporalBatches
+from pres.training import fit
+from pres.training.checkpoint import EpochResult
+
+
+class Constants(NamedTuple):
+    """What the theorem takes as constants, measured at some weights."""
+
+    lipschitz: float
+    sigma2_max: float
+    mu: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Convergence(Bound, Measured):
+    """The terms of Theorem 2's bound along plain SGD (``sgd``) and, all others, along Adam; from θ₀."""
+
+    batch_size: int
+    measured_events: int  # of the training part, from its beginning, that the terms are measured on
+    lr: float  # used in training, with Adam
+    mu_samples: int = 0  # events, before and after training, that μ is the smallest of; 0: it was given
+    mu_before: float | None = None  # μ before training
+    sgd: Descent | None = None  # None: there is no step size for it
+
+    @property
+    def no_descent(self) -> str | None:
+        """Why plain SGD was not run; None if it was."""
+        if self.sgd is not None:
+            return None
+        if self.mu_before is None:
+            return "μ is not known"
+        return "the assumption μ > 0 fails" if self.mu_before <= 0 else "L = 0: any step size will do"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, as ``pres theory convergence --json`` prints it."""
+        sgd = None if self.sgd is None else self.sgd.to_dict()
+        return super().to_dict() | {"sgd": sgd, "no_descent": self.no_descent}
+
+    def save_png(self, path: str | Path) -> Path:
+        """Draw the terms as one picture at ``path`` and return it."""
+        from pres.paper.theory.figures.convergence import save_figure
+
+        return save_figure(self, Path(path))
+
+
+def convergence_terms(
+    model: MDGNN,
+    events: EventStream,
+    *,
+    batch_size: int = 200,
+    epochs: int = 3,
+    lr: float = 1e-3,
+    mu: float | None = None,
+    samples: int = 0,
+    draws: int = 8,
+    curvature_batches: int = 4,
+    iterations: int = 20,
+    limit: int | None = None,
+    seed: int = 0,
+    weights: str = "as given",
+    progress: bool = False,
+) -> Convergence:
+    """Train ``model`` twice from its weights, and return the terms of Theorem 2's bound along each.
+
+    First by plain SGD at the theorem's step size, if there is one; then by Adam, whose weights it keeps.
+
+    Args:
+        model: A model made from ``events``, with the weights θ₀; it is trained.
+        events: The whole stream.
+        batch_size: Of training and of the measurements.
+        epochs: T; all of them are trained.
+        lr: Of Adam, the same throughout.
+        mu: The lower bound of memory coherence.
+        samples: Where μ is not given, events to measure it on; with none, what needs it is None.
+        draws: Of negatives, for σ²_max.
+        curvature_batches: How many batches, spread evenly, the curvature is measured on.
+        iterations: Of power iteration.
+        limit: Measure on so many events from the beginning of the training part; training uses all.
+        seed: Of training and of the draws.
+        weights: What to say of where θ₀ comes from.
+        progress: Whether to show progress bars on stderr.
+    """
+    if mu is not None and not math.isfinite(mu):
+        raise OptionError(f"mu={mu}: memory coherence is bounded by a finite number.")
+    if epochs < 1:
+        raise OptionError(f"epochs={epochs}: train for at least one.")
+    if curvature_batches < 1:
+        raise OptionError(f"curvature_batches={curvature_batches}: measure on at least one.")
+    if samples < 0:
+        raise OptionError(f"samples={samples}: measure μ on 0 or more events.")
+    part = training_part(model, events, limit)
+    batches = whole_batches(part, batch_size)
+    sampler = NegativeSampler(events.to(part.src.device))
+    sampled = 0 if mu is not None else samples
+    found: list[tuple[float, float]] = []
+
+    def measure(_: EpochResult | None = None) -> None:
+        found.append(_loss_and_gradient(model, batches, sampler, seed))
+
+    def constants() -> Constants:
+        curvature = _lipschitz(model, batches, sampler, seed, curvature_batches, iterations)
+        variance = gradient_variance(
+            model, events, [batch_size], draws=draws, limit=limit, seed=seed, progress=progress
+        )
+        if not sampled:
+            return Constants(curvature, variance.rows[0].largest, mu)
+        coherence = memory_coherence(
+            model,
+            events,
+            [batch_size],
+            wrt="parameters",
+            samples=sampled,
+            limit=limit,
+            seed=seed,
+            progress=progress,
+        )
+        return Constants(curvature, variance.rows[0].largest, coherence.minimum)
+
+    measure()
+    before = constants()
+    all_batches = len(TemporalBatches(events.split().train, batch_size))
+    sgd = None
+    if before.mu is not None and before.mu > 0 and before.lipschitz > 0:
+        etas = [step_size(before.mu, before.lipschitz, all_batches, t) for t in range(1, epochs + 1)]
+        along: list[tuple[float, float]] = [in_sequence(model, batches, sampler, seed)]
+        with restored(model):
+            descend(
+                model,
+                events,
+                sampler,
+                etas,
+                batch_size=batch_size,
+                seed=seed,
+                on_epoch=lambda: along.append(in_sequence(model, batches, sampler, seed)),
+            )
+            end = constants()
+        sgd = Descent(
+            batches=all_batches,
+            epochs=epochs,
+            losses=tuple(loss for loss, _ in along),
+            gradients=tuple(gradient for _, gradient in along),
+            lipschitz=before.lipschitz,
+            sigma2_max=max(before.sigma2_max, end.sigma2_max),
+            mu=before.mu,
+            lipschitz_after=end.lipschitz,
+            mu_after=end.mu if sampled else None,
+        )
+    fit(
+        model,
+        events,
+        batch_size=batch_size,
+        epochs=epochs,
+        patience=epochs,
+        lr=lr,
+        lr_decay="none",
+        seed=seed,
+        progress=progress,
+        on_epoch=measure,
+    )
+    after = constants()
+    losses, gradients = zip(*found, strict=True)
+    return Convergence(
+        **about(model, events, weights),
+        batch_size=batch_size,
+        batches=all_batches,
+        epochs=epochs,
+        measured_events=len(part) // batch_size * batch_size,
+        lr=lr,
+        losses=losses,
+        gradients=gradients,
+        lipschitz=max(before.lipschitz, after.lipschitz),
+        sigma2_max=max(before.sigma2_max, after.sigma2_max),
+        mu=min((each for each in (before.mu, after.mu) if each is not None), default=None),
+        mu_samples=sampled,
+        mu_before=before.mu,
+        sgd=sgd,
+    )
+
+
+def _loss_and_gradient(
+    model: MDGNN, batches: TemporalBatches, sampler: NegativeSampler, seed: int
+) -> tuple[float, float]:
+    """Return the mean of the batches' losses, and the squared norm of the mean of their gradients."""
+    parameters = trainable(model)
+    total, gradient = 0.0, torch.zeros(())
+    for copied, batch in replay(model, batches):
+        loss = batch_loss(copied, batch, sampler.sample(batch, seed=seed).nodes)
+        gradient = gradient + flat_gradient(loss, parameters).double()
+        total += loss.item()
+    return total / len(batches), float((gradient / len(batches)).square().sum())
+
+
+def _lipschitz(
+    model: MDGNN, batches: TemporalBatches, sampler: NegativeSampler, seed: int, count: int, iterations: int
+) -> float:
+    """Return the largest curvature among ``count`` batches, the last and others spread evenly before it."""
+    chosen = {len(batches) - 1 - i * len(batches) // count for i in range(count)}
+    largest = 0.0
+    for i, (copied, batch) in enumerate(replay(model, batches)):
+        if i in chosen:
+            loss = batch_loss(copied, batch, sampler.sample(batch, seed=seed).nodes)
+            largest = max(largest, largest_curvature(loss, trainable(copied), iterations, seed))
+    return largest

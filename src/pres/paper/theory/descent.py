@@ -1,0 +1,108 @@
+"""Plain SGD at Theorem 2's own step size: the training that the theorem is about.
+
+    θ ← θ − η_t · ∇L̂_i(θ)   for each batch i = 1 … K of each epoch t = 1 … T,   η_t = μ / (L·√(K·t))
+
+There is no momentum, no weight decay and no dropout. Only the negatives are random; they avoid the pairs of
+their batch. L̂_i is the loss of a batch with standard memory: SGD descends on it. L is the loss of the events
+in sequence: the theorem bounds its gradient. Every event is predicted from the exact memory just before it,
+and gradients reach the last update of that memory, as in batches of one event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from pres.data.stream import EventStream
+from pres.models import MDGNN
+from pres.paper.theory.bound import Bound
+from pres.paper.theory.exact import replay_exactly
+from pres.paper.theory.gradients import flat_gradient, sequential_loss, trainable, training_part
+from pres.sampling import NegativeSampler, TemporalBatches
+from pres.sampling.rng import derived
+from pres.training.checkpoint import state_of
+from pres.training.step import prepare, train_on_batch
+from pres.training.trainer import load_into
+
+
+@dataclass(frozen=True, kw_only=True)
+class Descent(Bound):
+    """The terms along plain SGD: μ and L are those before training, which its step size is made of."""
+
+    lipschitz_after: float  # L at the last weights: above `lipschitz` the steps were too long for the theorem
+    mu_after: float | None  # μ at the last weights; None: it was given, or no event has one
+
+    @property
+    def holds(self) -> bool:
+        """Whether the smallest ``‖∇L‖²`` is at most the bound."""
+        return self.bound is not None and self.smallest_gradient <= self.bound
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the bound is above ``‖∇L(θ₀)‖²``: then it holds without any training."""
+        return self.bound is not None and self.bound >= self.gradients[0]
+
+    @property
+    def constants_hold(self) -> bool:
+        """Whether the last weights still have the μ and the L that the step size was made of."""
+        coherent = self.mu_after is None or (self.mu is not None and self.mu_after >= self.mu)
+        return coherent and self.lipschitz_after <= self.lipschitz
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        names = ("holds", "vacuous", "constants_hold")
+        return super().to_dict() | {name: getattr(self, name) for name in names}
+
+
+def descend(
+    model: MDGNN,
+    events: EventStream,
+    sampler: NegativeSampler,
+    step_sizes: Sequence[float],
+    *,
+    batch_size: int,
+    seed: int,
+    on_epoch: Callable[[], object],
+) -> None:
+    """Move the weights by plain SGD through one epoch for each of the step sizes."""
+    batches = TemporalBatches(training_part(model, events, None), batch_size)
+    optimiser = torch.optim.SGD(trainable(model), lr=step_sizes[0])
+    model.eval()  # no dropout
+    for epoch, eta in enumerate(step_sizes, start=1):
+        of_epoch = derived(seed, epoch)
+        optimiser.param_groups[0]["lr"] = eta
+        model.reset()
+        for batch in batches:
+            negatives = sampler.sample(batch, seed=of_epoch).nodes
+            (prepared,) = prepare(model, batch, negatives, len(batch), seed=of_epoch)
+            train_on_batch(model, prepared.ready(model), optimiser)
+        on_epoch()
+    optimiser.zero_grad()
+
+
+@contextmanager
+def restored(model: MDGNN) -> Iterator[None]:
+    """Return a context that leaves ``model`` with the weights, the memory and the mode that it came with."""
+    state, training = state_of(model), model.training
+    try:
+        yield
+    finally:
+        load_into(model, state)
+        model.train(training)
+
+
+def in_sequence(
+    model: MDGNN, batches: TemporalBatches, sampler: NegativeSampler, seed: int
+) -> tuple[float, float]:
+    """Return the mean loss of the events in sequence, and the squared norm of its gradient."""
+    parameters = trainable(model)
+    total, gradient = 0.0, torch.zeros(())
+    for copied, batch in replay_exactly(model, batches):
+        loss = sequential_loss(copied, batch, sampler.sample(batch, seed=seed).nodes)
+        gradient = gradient + flat_gradient(loss, parameters).double()
+        total += loss.item()
+    return total / len(batches), float((gradient / len(batches)).square().sum())

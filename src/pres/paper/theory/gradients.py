@@ -1,0 +1,88 @@
+"""Loss and gradient at fixed weights, along a stream: what measurements of training are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from pres.data.stream import EventStream
+from pres.errors import OptionError
+from pres.models import MDGNN
+from pres.models.scratch import scratch_of
+from pres.sampling import TemporalBatches
+
+
+def training_part(model: MDGNN, events: EventStream, limit: int | None) -> EventStream:
+    """Return the events of the training part, or its first ``limit``, where the model is."""
+    events = events.to(model.memory.memory.device)
+    model.check_stream(events)
+    train = events.split().train
+    if limit is None:
+        return train
+    if not 1 <= limit <= len(train):
+        raise OptionError(f"events={limit:,}: the training part has {len(train):,}; take 1 or more of them.")
+    return train[:limit]
+
+
+def whole_batches(part: EventStream, size: int) -> TemporalBatches:
+    """Return the batches of exactly ``size`` events; a smaller rest at the end is left out."""
+    if not 1 <= size <= len(part):
+        raise OptionError(f"batch_size={size:,} does not fit the {len(part):,} events that are measured on.")
+    return TemporalBatches(part[: len(part) // size * size], size)
+
+
+def sizes_to_try(part: EventStream, batch_sizes: Sequence[int] | None, usual: Sequence[int]) -> list[int]:
+    """Return the batch sizes asked for in increasing order, or those of the usual ones that fit the part."""
+    if batch_sizes is None:
+        batch_sizes = [size for size in usual if size <= len(part)] or [len(part)]
+    if not batch_sizes:
+        raise OptionError("give at least one batch size.")
+    return sorted(set(batch_sizes))
+
+
+def replay(model: MDGNN, batches: TemporalBatches) -> Iterator[tuple[MDGNN, EventStream]]:
+    """Yield a copy of ``model`` with each batch, its memory as a training epoch has it just before the batch.
+
+    The copy shares the weights, is without dropout and has a memory of its own: the model is left as it
+    was. A filter is on as in evaluation, with the trackers that the model came with.
+    """
+    copied = scratch_of(model)
+    copied.memory.reset()
+    for batch in batches:
+        yield copied, batch
+        copied.absorb(batch)
+
+
+def batch_loss(model: MDGNN, batch: EventStream, negatives: Tensor) -> Tensor:
+    """Return the loss that training takes of a batch: a mean over its events and one over negatives."""
+    view = model.look(batch, negatives)
+    positive, negative = model.score(view, model.measure(view.nodes))
+    return softplus(-positive).mean() + softplus(negative).mean()
+
+
+def sequential_loss(model: MDGNN, batch: EventStream, negatives: Tensor) -> Tensor:
+    """Return the same of events in sequence: each is predicted from the exact memory just before it.
+
+    The memory of ``model``, which has no correction, must be the exact one before the batch. Gradients reach
+    the last update of a memory, as in batches of one event.
+    """
+    inside = model.sequential.memory(model, batch)
+    view = model.look(batch, negatives, inside=inside)
+    positive, negative = model.score(view, model.states_of(view, inside))
+    return softplus(-positive).mean() + softplus(negative).mean()
+
+
+def trainable(model: MDGNN) -> list[Tensor]:
+    """Return the parameters that training moves."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
+def flat_gradient(value: Tensor, parameters: Sequence[Tensor], *, differentiable: bool = False) -> Tensor:
+    """Return the gradient `[p]` of a number by all parameters; 0 for one it does not depend on."""
+    found = torch.autograd.grad(
+        value, list(parameters), create_graph=differentiable, allow_unused=True, materialize_grads=True
+    )
+    return torch.cat([gradient.flatten() for gradient in found])

@@ -1,0 +1,236 @@
+"""Theorem 1: how much the gradient varies over the draw of negatives, against the batch size.
+
+Weights are fixed, the training part is replayed, and each batch's negatives are drawn anew several times:
+the variance ``E‖g − E g‖²`` of one batch's gradient, and that of the epoch's, which is the sum over its
+batches.
+
+What the normalisation of the loss explains by itself. A batch's gradient is a sum over its events, whose
+negatives are independent draws. If an event contributes the variance ``v``, then
+
+- with the loss summed over a batch: ``b·v`` per batch and ``|E|·v`` per epoch, exponents 1 and 0 in b;
+- with its mean: ``v/b`` per batch and ``|E|·v/b²`` per epoch, exponents −1 and −2 in b.
+
+So a falling variance of the epoch is a property of the mean. `Exponents.beyond` is what is left: v itself
+changes with b, because memory is older in a larger batch and because fewer destinations are allowed as
+negatives. The smallest and the largest also come closer to each other as b grows, because there are fewer
+batches to be extreme.
+
+The bound of the theorem is ``|E|/b · σ²_min``. Negatives of different batches are independent, so the
+epoch's variance is the sum of its batches', of which none is below σ²_min: but for the error of few draws the
+bound cannot fail, and its 1/b is the whole dependence on b only where σ²_min itself does not depend on b.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from rich.console import Console
+from rich.progress import Progress
+from torch import Tensor
+
+from pres.data.stream import EventStream
+from pres.errors import DivergedError, OptionError
+from pres.models import MDGNN
+from pres.paper.theory.gradients import (
+    batch_loss,
+    flat_gradient,
+    replay,
+    sizes_to_try,
+    trainable,
+    training_part,
+    whole_batches,
+)
+from pres.paper.theory.measured import Measured, about
+from pres.sampling import NegativeSampler, TemporalBatches
+from pres.sampling.rng import derived
+
+Loss = Literal["mean", "sum"]
+LOSSES: tuple[Loss, Loss] = ("mean", "sum")
+BATCH_SIZES = (100, 200, 400, 800, 1600)
+EXPLAINED: dict[Loss, dict[str, int]] = {
+    "mean": {"smallest": -1, "largest": -1, "mean": -1, "epoch": -2},
+    "sum": {"smallest": 1, "largest": 1, "mean": 1, "epoch": 0},
+}
+
+
+@dataclass(frozen=True)
+class VarianceRow:
+    """The variances at one batch size, under one normalisation of the loss."""
+
+    batch_size: int
+    batches: int  # K, all of exactly that size
+    loss: Loss
+    smallest: float  # of the batches: σ²_min
+    largest: float  # σ²_max
+    mean: float
+    epoch: float  # of the sum of the batches' gradients, from the draws of whole epochs
+    epoch_independent: float  # the same as the sum of the batches' variances: less noisy
+    bound: float  # of Theorem 1: K · σ²_min
+
+
+@dataclass(frozen=True)
+class Exponents:
+    """With which power of b a variance goes: the slope of a line through its logarithms."""
+
+    loss: Loss
+    fitted: dict[str, float | None]  # None where there are fewer than two batch sizes, or no variance
+    explained: dict[str, int]  # by the normalisation alone
+    beyond: dict[str, float | None]  # their difference
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientVariance(Measured):
+    """The variance of the gradient over the draw of negatives, at each batch size."""
+
+    events: int  # of the training part, from its beginning
+    draws: int
+    seed: int
+    parameters: int
+    rows: tuple[VarianceRow, ...]
+
+    @property
+    def exponents(self) -> tuple[Exponents, Exponents]:
+        """The fitted powers of b under the mean and under the sum; the epoch's is of `VarianceRow.epoch`."""
+        mean, sum_ = (self._exponents(loss) for loss in LOSSES)
+        return mean, sum_
+
+    def _exponents(self, loss: Loss) -> Exponents:
+        rows = [row for row in self.rows if row.loss == loss]
+        sizes, explained = [row.batch_size for row in rows], EXPLAINED[loss]
+        values = {name: [getattr(row, name) for row in rows] for name in explained}
+        # Whole batches of different sizes do not cover quite the same events: compare epochs per event.
+        values["epoch"] = [row.epoch / (row.batches * row.batch_size) for row in rows]
+        fitted = {name: slope(sizes, column) for name, column in values.items()}
+        beyond = {name: None if e is None else e - explained[name] for name, e in fitted.items()}
+        return Exponents(loss, fitted, explained, beyond)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, as ``pres theory variance --json`` prints it."""
+        return dataclasses.asdict(self) | {"exponents": [dataclasses.asdict(e) for e in self.exponents]}
+
+    def save_png(self, path: str | Path) -> Path:
+        """Draw the variances as one picture at ``path`` and return it."""
+        from pres.paper.theory.figures.variance import save_figure
+
+        return save_figure(self, Path(path))
+
+
+def gradient_variance(
+    model: MDGNN,
+    events: EventStream,
+    batch_sizes: Sequence[int] | None = None,
+    *,
+    draws: int = 8,
+    limit: int | None = None,
+    seed: int = 0,
+    weights: str = "as given",
+    progress: bool = False,
+) -> GradientVariance:
+    """Return the variance of the gradient over the draw of negatives, at the model's weights.
+
+    The gradient is that by all trainable parameters, without dropout. The model is left as it was.
+
+    Args:
+        model: A model made from ``events``.
+        events: The whole stream, of which the training part is replayed.
+        batch_sizes: Sizes to try; by default 100 to 1,600 as far as the events reach. A smaller batch at the
+            end is left out.
+        draws: How often negatives are drawn, at least twice.
+        limit: Use only so many events from the beginning of the training part.
+        seed: Of the draws.
+        weights: What to say of where the weights come from.
+        progress: Whether to show a progress bar on stderr.
+    """
+    if draws < 2:
+        raise OptionError(f"draws={draws}: a variance needs at least two.")
+    part = training_part(model, events, limit)
+    sampler = NegativeSampler(events.to(part.src.device))
+    cut = {size: whole_batches(part, size) for size in sizes_to_try(part, batch_sizes, BATCH_SIZES)}
+    rows: list[VarianceRow] = []
+    with Progress(console=Console(stderr=True), transient=True, disable=not progress) as bars:
+        for size, batches in cut.items():
+            task = bars.add_task(f"batches of {size:,}", total=len(batches))
+            variances, epoch = _variances(model, batches, sampler, draws, seed, partial(bars.advance, task))
+            rows += [_row(size, loss, variances, epoch) for loss in LOSSES]
+    count = sum(parameter.numel() for parameter in trainable(model))
+    return GradientVariance(
+        **about(model, events, weights),
+        events=len(part),
+        draws=draws,
+        seed=seed,
+        parameters=count,
+        rows=tuple(rows),
+    )
+
+
+def slope(sizes: Sequence[int], values: Sequence[float]) -> float | None:
+    """Return the least-squares slope of ``log value`` against ``log size``, or None where there is none."""
+    if len(sizes) < 2 or min(values) <= 0:
+        return None
+    x, y = (torch.tensor(column, dtype=torch.float64).log() for column in (sizes, values))
+    x = x - x.mean()
+    return float((x * y).sum() / x.square().sum())
+
+
+def _variances(
+    model: MDGNN,
+    batches: TemporalBatches,
+    sampler: NegativeSampler,
+    draws: int,
+    seed: int,
+    on_batch: Callable[[], object],
+) -> tuple[Tensor, float]:
+    """Return the variance of each batch's gradient `[K]` and that of their sum, of mean losses.
+
+    Kept are the draws of one batch and their sums over the epoch, never those of all batches.
+    """
+    parameters = trainable(model)
+    variances: list[float] = []
+    epoch: Tensor | float = 0.0
+    for copied, batch in replay(model, batches):
+        drawn = [
+            flat_gradient(
+                batch_loss(copied, batch, sampler.sample(batch, seed=derived(seed, draw)).nodes), parameters
+            )
+            for draw in range(draws)
+        ]
+        gradients = torch.stack(drawn).double()
+        epoch = epoch + gradients
+        variances.append(_variance(gradients))
+        if not math.isfinite(variances[-1]):
+            raise DivergedError(
+                f"the gradient is not finite in the batch of events {batch.offset:,} to "
+                f"{batch.offset + len(batch) - 1:,}. Train the model with a smaller lr."
+            )
+        on_batch()
+    assert isinstance(epoch, Tensor)  # there is at least one batch
+    return torch.tensor(variances, dtype=torch.float64), _variance(epoch)
+
+
+def _variance(gradients: Tensor) -> float:
+    """Return the unbiased estimate of ``E‖g − E g‖²`` from draws `[draws, p]`."""
+    return float(gradients.var(dim=0).sum())
+
+
+def _row(size: int, loss: Loss, variances: Tensor, epoch: float) -> VarianceRow:
+    # A batch's summed loss is b times its mean, and so is its gradient.
+    scale = 1 if loss == "mean" else size**2
+    variances, count = scale * variances, len(variances)
+    return VarianceRow(
+        batch_size=size,
+        batches=count,
+        loss=loss,
+        smallest=float(variances.min()),
+        largest=float(variances.max()),
+        mean=float(variances.mean()),
+        epoch=scale * epoch,
+        epoch_independent=float(variances.sum()),
+        bound=count * float(variances.min()),
+    )

@@ -1,0 +1,104 @@
+"""Standard memory, with and without a filter, beside the exact one: what each makes of a batch's nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pres.data.incidence import incidences
+from pres.data.stream import EventStream
+from pres.models import MDGNN, States
+from pres.models.scratch import scratch_of
+from pres.paper.theory.exact import exact_copy, nodes_of
+from pres.sampling import TemporalBatches
+from pres.smoothing import Filter
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """The exact memory of the nodes of one batch."""
+
+    start: Tensor  # [u, d] just before the batch
+    end: Tensor  # [u, d] after it
+    repeated: Tensor  # [u] bool: whether the node has more than one event in it
+
+
+@torch.no_grad()
+def resynchronised(
+    model: MDGNN, batches: TemporalBatches, filters: Sequence[Filter | None], on_batch: Callable[[], object]
+) -> Iterator[tuple[Truth, list[Tensor]]]:
+    """Yield, for each batch, the truth and the memory `[u, d]` that it makes with each filter, or without.
+
+    Every batch begins with the exact memory. The standard's update is the measurement that a filter corrects,
+    and a transition that its trackers observe.
+    """
+    copied = exact_copy(model)
+    for batch in batches:
+        nodes, begin = nodes_of(batch), copied.memory.snapshot()
+        start = copied.measure(nodes).memory
+        copied.absorb(batch)
+        updated, partner_count = copied.measure(nodes), copied.mailboxes.partner_count[nodes]
+        copied.memory.restore(begin)
+        copied.absorb(batch, sequential=True)
+        found = [
+            updated.memory if filter_ is None else _corrected(filter_, updated, partner_count)
+            for filter_ in filters
+        ]
+        yield Truth(start, copied.measure(nodes).memory, _repeated(batch, nodes)), found
+        on_batch()
+
+
+def _corrected(filter_: Filter, states: States, partner_count: Tensor) -> Tensor:
+    """Return the corrected memory of nodes that all have mail; the filter observes the transition."""
+    elapsed = states.last_update - states.previous_update
+    arguments = states.nodes, states.previous, states.measured
+    corrected: Tensor = filter_(*arguments, elapsed, states.count, partner_count)
+    filter_.observe(*arguments, corrected, elapsed, states.count)
+    return corrected
+
+
+def _repeated(batch: EventStream, nodes: Tensor) -> Tensor:
+    """Return whether each of a batch's distinct nodes `[u]` has more than one event in it."""
+    entries = incidences(batch.src, batch.dst, batch.num_nodes)
+    return torch.bincount(torch.searchsorted(nodes, entries.nodes), minlength=len(nodes)) > 1
+
+
+@torch.no_grad()
+def exactly(model: MDGNN, batches: TemporalBatches, on_batch: Callable[[], object]) -> list[Truth]:
+    """Return the truth of every batch."""
+    copied, found = exact_copy(model), []
+    for batch in batches:
+        nodes = nodes_of(batch)
+        start = copied.measure(nodes).memory
+        copied.absorb(batch, sequential=True)
+        found.append(Truth(start, copied.measure(nodes).memory, _repeated(batch, nodes)))
+        on_batch()
+    return found
+
+
+@torch.no_grad()
+def carried(
+    model: MDGNN, batches: TemporalBatches, filter_: Filter | None, on_batch: Callable[[], object]
+) -> Iterator[Tensor]:
+    """Yield the memory `[u, d]` of each batch's nodes after it; each batch goes on from the one before.
+
+    That is what training has: a filter corrects the memory that is kept, and observes the transitions of
+    nodes when they have their next event.
+    """
+    copied = scratch_of(model)
+    copied.correction = filter_
+    copied.memory.reset()
+    for batch in batches:
+        nodes = nodes_of(batch)
+        states = copied.measure(nodes)
+        copied.absorb(batch, states)
+        if filter_ is not None:
+            at = states.pending
+            elapsed = (states.last_update - states.previous_update)[at]
+            memories = states.previous[at], states.measured[at], states.kept[at]
+            filter_.observe(nodes[at], *memories, elapsed, states.count[at])
+        yield copied.measure(nodes).kept
+        on_batch()

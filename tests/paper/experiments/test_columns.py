@@ -1,0 +1,164 @@
+"""Columns: differences, speed-ups and the paper's cells, by hand."""
+
+from typing import Any
+
+import pytest
+
+from pres.paper.experiments import paper
+from pres.paper.experiments.columns import COLUMNS, columns
+from pres.paper.experiments.compared import against_baseline, baseline, speed_up
+from pres.paper.experiments.findings import (
+    of_batch_sizes,
+    of_betas,
+    of_classification,
+    of_datasets,
+    of_efficiency,
+    of_extended,
+    of_memory,
+    of_small_batches,
+    of_table_1,
+    of_ways,
+)
+from pres.paper.experiments.groups import Groups
+from pres.paper.experiments.table import Spread
+from tests.paper.experiments.small import TINY
+
+
+def row(way: str, b: int, ap: float, seconds: float, seed: int = 0, **more: Any) -> dict[str, Any]:
+    factors = {"dataset": "wikipedia", "model": "tgn", "way": way, "batch_size": b}
+    measures = {"ap": ap, "seconds": seconds, "peak": 100 * seconds, "variant": "featureless"}
+    measures |= {"first_ap": ap - 0.1, "last_ap": ap, "val_ap": ap + 0.01, "label_auc": ap - 0.2}
+    return {"factors": factors | {"seed": seed} | more, "measures": measures | {"seed_of": seed}}
+
+
+GROUPS = Groups(
+    TINY,
+    (
+        row("off", 50, 0.90, 8.0),
+        row("off", 50, 0.92, 10.0, seed=1),
+        row("equations", 200, 0.88, 3.0),
+        row("equations", 200, 0.90, 3.0, seed=1),
+        row("off", 200, 0.80, 2.0),
+    ),
+)
+
+
+def test_seeds_are_gathered() -> None:
+    off, pres, large = GROUPS.all
+    spread = off.spread("ap", 100)
+    assert spread is not None and spread.mean == pytest.approx(91)
+    assert spread.std == pytest.approx(2**0.5) and spread.count == 2
+    assert pres["way"] == "equations" and large.mean("ap") == 0.80
+    assert GROUPS.one(way="S") is None and GROUPS.distinct("batch_size") == [50, 200]
+
+
+def test_speed_and_loss_are_against_the_smaller_batch_without_pres() -> None:
+    off, pres, large = GROUPS.all
+    assert baseline(pres, GROUPS) is off and baseline(off, GROUPS) is off
+    assert speed_up(pres, GROUPS) == 3.0 and speed_up(large, GROUPS) == 4.5 and speed_up(off, GROUPS) == 1.0
+    changed = against_baseline(pres, GROUPS)
+    assert changed is not None and changed.mean == pytest.approx(-2.0) and changed.count == 2
+    assert changed.error == pytest.approx(0.0)  # by as much with either seed, though AP itself differs
+    one_seed = against_baseline(large, GROUPS)  # of its own seed, not of the mean over all
+    assert one_seed is not None and one_seed.mean == pytest.approx(-10.0) and one_seed.error is None
+
+
+def test_seconds_are_those_that_were_timed_in_turns_if_there_are_any() -> None:
+    timed = {"off at 50": 6.0, "equations at 200": 2.0}
+    job = {
+        "factors": {"measurement": "speed", "dataset": "wikipedia", "model": "tgn"},
+        "measures": {"seconds_of_arm": timed},
+    }
+    groups = Groups(TINY, (*GROUPS.rows, job))
+    assert len(groups.all) == 3
+    assert [speed_up(group, groups) for group in groups] == [1.0, 3.0, None]  # the last was not timed
+
+
+def test_the_papers_cell_stands_beside_ours() -> None:
+    names = (
+        "dataset",
+        "way",
+        "ap",
+        "paper_ap",
+        "ap_difference",
+        "paper_seconds",
+        "speed_up",
+        "paper_speed_up",
+    )
+    table = columns(*names)(GROUPS)
+    off, pres, large = table.rows
+    assert off[0] == "wikipedia (featureless)" and off[1] == "without"
+    assert (
+        off[3] == Spread(97.8, 0.1, 5, printed=True) and off[4] == pytest.approx(91 - 97.8) and off[5] == 87
+    )
+    assert pres[3] == Spread(97.5, 0.3, 5, printed=True) and pres[4] == pytest.approx(89 - 97.5)
+    assert pres[6] == 3.0 and pres[7] == 3.2
+    assert large[3] is None and large[4] is None  # not in the paper
+    assert columns(*names)(Groups(TINY, GROUPS.rows[2:])).rows[-1][3] is None  # whatever else is there
+    assert isinstance(off[2], Spread)
+    assert not COLUMNS["speed_up"].heading.repeatable and COLUMNS["ap"].heading.repeatable
+
+
+def test_places_that_look_alike_are_one_row() -> None:
+    again = Groups(TINY, (*GROUPS.rows, row("off", 50, 0.90, 8.0, more="than the table shows")))
+    assert len(columns("dataset", "batch_size", "way")(again).rows) == 3
+
+
+def test_findings_are_made_from_the_numbers() -> None:
+    lines = of_table_1(GROUPS)
+    assert lines[0] == (
+        "without at b = 200 against b = 50 without PRES: AP −10.0 points, at a speed-up of 4.50, on average "
+        "over 1 pair."
+    )
+    assert lines[1] == (
+        "Eqs. 6–8, 10 at b = 200 against b = 50 without PRES: AP −2.0 points, +8.0 against the same batch "
+        "without, at a speed-up of 3.00, on average over 1 pair."
+    )
+    assert len(lines) == 3
+    points = paper.trade_offs()
+    mean = sum(point[3] for point in points) / 15
+    assert f"AP −{mean:.1f} points" in lines[-1]
+    more = Groups(TINY, (*GROUPS.rows, row("equations", 50, 0.93, 8.0)))
+    assert "changes by −11.0 points without and by −4.0 with PRES (Eqs" in of_batch_sizes(more)[0]
+    assert "Eqs. 6–8, 10 +8.0" in of_ways(Groups(TINY, GROUPS.rows[2:]))[0]
+    assert "+100 MiB at b = 200" in of_memory(GROUPS)[0]
+    assert of_small_batches(GROUPS) == ["Best on wikipedia: TGN b = 50 (91.0 %)."]
+
+
+def test_the_gap_of_long_training_is_that_of_the_first_and_of_the_last_epoch() -> None:
+    rows = [row("off", 50, 0.90, 8.0, epochs=3), row("equations", 200, 0.88, 3.0, epochs=3)]
+    rows[1]["measures"]["first_ap"] = 0.60
+    assert of_extended(Groups(TINY, tuple(rows))) == [
+        "b = 200 with PRES (Eqs. 6–8, 10) against b = 50 without changes validation AP by −20.0 points after "
+        "epoch 1, and by −2.0 after epoch 3, on average over 1 pair."
+    ]
+
+
+def test_the_means_of_classification_stand_beside_the_papers() -> None:
+    lines = of_classification(GROUPS)
+    assert lines[1].startswith("Eqs. 6–8, 10 at b = 200 against b = 50 without PRES: ROC-AUC −2.0 points")
+    assert lines[-1] == "The paper's Table 2: ROC-AUC −0.4 points, on average over its 9 pairs."
+
+
+def test_efficiency_and_betas_are_told_by_validation() -> None:
+    same_size = Groups(TINY, (row("off", 100, 0.90, 8.0), row("equations", 100, 0.91, 8.0)))
+    (line,) = of_efficiency(same_size)
+    assert "by +1.0 points after epoch 1, and by +1.0 at its best, on average over 1 pair." in line
+    betas = [
+        row("equations", 100, ap, 1.0, beta=beta, dataset=name)
+        for name, best in (("wikipedia", 0.1), ("mooc", 0.5))
+        for beta, ap in ((0.1, 0.9), (0.5, 0.9 + 0.1 * (best - 0.3)))
+    ]
+    assert of_betas(Groups(TINY, tuple(betas))) == [
+        "The best validation AP is that of β = 0.1 on wikipedia, β = 0.5 on mooc."
+    ]
+
+
+def test_counts_that_are_not_the_papers_are_said() -> None:
+    counts = {"nodes": 7_144, "events": 411_749, "edge_features": 4, "variant": None}
+    mooc = {"factors": {"dataset": "mooc"}, "measures": counts}
+    other = {"factors": {"dataset": "uci"}, "measures": counts}
+    assert of_datasets(Groups(TINY, (mooc, other))) == [
+        "Vertices and edges are the paper's for: mooc.",
+        "Edge features: mooc has 4, the paper's 0.",
+    ]

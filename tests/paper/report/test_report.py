@@ -1,0 +1,178 @@
+"""The report: everything in one file, and a browser that finds nothing to complain of."""
+
+import dataclasses
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import pres
+from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError
+from pres.paper.report.contents import gather
+from pres.paper.report.write import render, write_report
+from tests.paper.experiments.small import LITTLE, reproduced
+from tests.paper.report.browser import CHROMIUM, Browser
+from tests.training.runs import trained
+
+TOO_LARGE = dataclasses.replace(
+    LITTLE, name="too-large", vary=lambda size: dict(LITTLE.vary(size)) | {"batch_size": [100_000]}
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("report") / "<i>runs"
+    reproduced([LITTLE, TOO_LARGE], root, datasets=["synthetic"])
+    return root
+
+
+@pytest.fixture(scope="module")
+def report(folder: Path) -> Path:
+    return write_report(folder)
+
+
+def test_it_holds_every_table_setting_environment_and_command(folder: Path, report: Path) -> None:
+    text = report.read_text()
+    evidence = json.loads((folder / "evidence" / "little.json").read_text())
+    assert report == folder / "report.html"
+    assert evidence["title"] in text and "pres reproduce little" in text
+    for job in (folder / "jobs").iterdir():
+        settings = json.loads((job / "job.json").read_text())["settings"]
+        assert f"&#34;seed&#34;: {settings['seed']}" in text and str(settings["batch_size"]) in text
+    assert "makes one batch of" in text  # why the others failed
+    assert "numpy" in text and "Nothing could be measured" in text
+    assert "<i>runs" not in text and "&lt;i&gt;runs" in text
+
+
+def test_the_same_results_give_the_same_text_and_nothing_is_fetched(folder: Path, report: Path) -> None:
+    text = report.read_text()
+    assert render(folder) == text
+    assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", text)
+
+
+def test_a_folder_of_runs_has_a_report_too(tmp_path: Path) -> None:
+    trained(tmp_path / "a" / "one")
+    text = write_report(tmp_path, tmp_path / "shown.html").read_text()
+    assert "a/one" in text and "pres train --config" in text and "data:image/png;base64," in text
+
+
+def test_a_run_is_told_by_its_name_and_its_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = pres.load("synthetic", num_events=1_500)
+    model = pres.JODIE(events, memory_dim=8, cell="scan")
+    pres.fit(model, events, preset="large", batch_size=300, epochs=1, out=tmp_path / "one")
+    monkeypatch.chdir(tmp_path / "one")
+    contents = gather(Path())
+    assert contents.folder == "one"
+    names = [heading.title for heading in contents.runs.headings]
+    told = dict(zip(names, contents.runs.shown()[0], strict=True))
+    expected = {"run": "one", "b": "300", "step": "300", "preset": "large"}
+    assert told | expected == told
+    assert contents.settings[0].command == "pres train --config config.json --out ../one-again"
+    assert "<strong>1</strong> run</li>" in render(Path())
+
+
+def test_one_run_has_a_report_that_calls_it_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "one"
+    trained(run)
+    monkeypatch.chdir(run)
+    for folder, beside in ((run, tmp_path), (Path(), Path(".."))):
+        text = write_report(folder).read_text()
+        assert "<h1>Report of one</h1>" in text and ">one</td>" in text
+        assert f"--out {beside / 'one-again'}</code>" in text
+
+
+def test_a_run_that_is_not_finished_is_named_and_a_model_of_ones_own_has_no_command(tmp_path: Path) -> None:
+    trained(tmp_path / "a")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    (tmp_path / "b" / "run.json").unlink()
+    config = json.loads((tmp_path / "a" / "config.json").read_text())
+    (tmp_path / "a" / "config.json").write_text(json.dumps(config | {"source": None}))
+    text = write_report(tmp_path).read_text()
+    assert f"<li><code>{tmp_path / 'b'}</code></li>" in text
+    assert "pres train" not in text
+
+
+@pytest.mark.parametrize("content", ["{", "{}", '{"variant": 1, "config": 2}', "[]"])
+def test_a_damaged_run_is_said_in_one_line(tmp_path: Path, content: str) -> None:
+    trained(tmp_path / "a")
+    (tmp_path / "a" / "run.json").write_text(content)
+    with pytest.raises(UnreadableSourceError, match=r"a/run.json .*damaged"):
+        write_report(tmp_path)
+
+
+def test_a_damaged_job_is_said_in_one_line(folder: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(folder, broken)
+    job = next(broken.glob("jobs/*/result.json")).parent
+    (job / "result.json").write_text("{}")
+    with pytest.raises(UnreadableSourceError, match=f"{job.name}.*damaged: 'seconds'"):
+        write_report(broken)
+
+
+def test_what_cannot_be_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SourceNotFoundError, match="holds neither results"):
+        write_report(tmp_path)
+    with pytest.raises(SourceNotFoundError, match="is not a folder"):
+        write_report(tmp_path / "nowhere")
+    with pytest.raises(OptionError, match=r"written as .html"):
+        write_report(tmp_path, tmp_path / "report.pdf")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to look with")
+def test_a_browser_loads_sorts_and_enlarges_it_without_a_complaint(report: Path, tmp_path: Path) -> None:
+    with Browser(tmp_path / "profile") as page:
+        page.open(report)
+        assert page.evaluate("document.querySelectorAll('table.sortable tbody tr').length") >= 12
+        shown = "[...document.images].filter(i => i.src).every(i => i.complete && i.naturalWidth > 100)"
+        assert page.evaluate(shown)
+        assert page.evaluate("document.images.length") >= 2
+
+        place = "[...document.querySelectorAll('#little th')].findIndex(h => h.innerText.startsWith('AP'))"
+        column = f"[...document.querySelectorAll('#little tbody tr')].map(r => r.cells[{place}].innerText)"
+        click = f"document.querySelectorAll('#little th button')[{place}].click()"
+        before = page.evaluate(column)
+        page.evaluate(click)
+        rising = page.evaluate(column)
+        page.evaluate(click)
+        falling = page.evaluate(column)
+        keys = f"[...document.querySelectorAll('#little tbody tr')].map(r => +r.cells[{place}].dataset.key)"
+        values = page.evaluate(keys)
+        assert values == sorted(values, reverse=True)
+        assert rising == falling[::-1] and sorted(before) == sorted(rising)
+
+        edge = "(node => node.getBoundingClientRect().right)"
+        assert page.evaluate(
+            f"[...document.querySelectorAll('th.number')].every(h => {edge}(h) - {edge}(h.firstChild) < 1)"
+        )
+
+        page.evaluate("document.querySelector('.zoom').click()")
+        assert page.evaluate("document.getElementById('large').open")
+        assert page.evaluate("document.querySelector('#large img').naturalWidth") > 100
+        assert page.evaluate("document.querySelector('#large img').getBoundingClientRect().width") > 800
+        page.evaluate("document.querySelector('#large img').click()")
+        assert page.evaluate("document.querySelector('#large img').getBoundingClientRect().width") > 1600
+        page.evaluate("document.querySelector('#large img').click()")
+        assert not page.evaluate("document.getElementById('large').open")
+
+        assert page.complaints() == []
+        assert page.requests() == [report.resolve().as_uri()]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to look with")
+def test_it_fits_a_phone_and_follows_the_light(report: Path, tmp_path: Path) -> None:
+    background = "getComputedStyle(document.body).backgroundColor"
+    with Browser(tmp_path / "profile") as page:
+        page.open(report, width=375)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 375
+        light = page.evaluate(background)
+        page.open(report, width=375, dark=True)
+        dark = page.evaluate(background)
+        assert (light, dark) == ("rgb(255, 255, 255)", "rgb(20, 24, 29)")
+        page.call("Emulation.setEmulatedMedia", media="print")
+        assert page.evaluate(background) == "rgb(255, 255, 255)"
+        assert page.evaluate("getComputedStyle(document.querySelector('nav')).display") == "none"
+        assert page.complaints() == []

@@ -1,0 +1,270 @@
+"""PRES in training, on all three models."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import pres
+from pres import PRES
+from pres.models import MDGNN
+from pres.models.registry import build_model
+from pres.sampling import NegativeSampler, TemporalBatches
+from pres.smoothing import Filter
+from pres.training.checkpoint import TrainingState, state_of
+from pres.training.config import FitConfig
+from pres.training.opened import open_run
+from pres.training.step import prepare, train_on_batch
+from pres.training.trainer import Trainer
+from tests.models.conftest import KINDS, make, random_events, stream_of
+
+EVENTS = pres.load("synthetic", num_events=1_500)
+
+
+def trained(kind: str, **options: Any) -> tuple[MDGNN, pres.Run]:
+    model = build_model(kind, EVENTS, {"memory_dim": 16, "time_dim": 8}, seed=0)
+    settings = {"batch_size": 150, "epochs": 2, "patience": 9} | options
+    return model, pres.fit(model, EVENTS, **settings)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_gain_of_1_without_the_objective_is_training_without_pres(kind: str) -> None:
+    plain, without = trained(kind)
+    smooth, run = trained(kind, smoothing=PRES(beta=0, gain="fixed", gamma=1.0))
+    assert run.test == without.test and run.val == without.val
+    assert [epoch.loss for epoch in run.history] == [epoch.loss for epoch in without.history]
+    state = smooth.state_dict()
+    for name, value in plain.state_dict().items():
+        assert torch.equal(value, state[name]), name
+    assert isinstance(smooth.correction, Filter) and float(smooth.correction.trackers.n.sum()) > 100
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "smoothing",
+    [PRES(), PRES(filter=False), PRES(beta=0), PRES(gain="pending", delta="rate", mixture="learned")],
+)
+def test_each_part_changes_training_and_is_logged(kind: str, smoothing: PRES) -> None:
+    _, without = trained(kind)
+    model, run = trained(kind, smoothing=smoothing)
+    assert run.history[-1].loss != without.history[-1].loss
+    logged = run.history[-1].memory
+    expected = {"movement", "coherence"} | ({"gain", "delta", "tracked"} if smoothing.filter else set())
+    assert logged.keys() == expected and without.history[-1].memory.keys() == {"movement"}
+    assert logged["movement"] > 0 and -1 <= logged["coherence"] <= 1
+    if smoothing.filter:
+        assert 0 < logged["gain"] < 1 and logged["delta"] > 0 and 0 < logged["tracked"] <= 1
+        assert logged["gain"] != run.history[0].memory["gain"]  # it was learned
+    else:
+        assert model.correction is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_objective_changes_gradients(kind: str) -> None:
+    stream = stream_of(random_events(seed=1, n=80))
+
+    def gradients(beta: float) -> dict[str, torch.Tensor]:
+        model = make(kind, stream).train()
+        for batch in TemporalBatches(stream[:60], 20):
+            model.absorb(batch)
+        optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)
+        negatives = (stream[60:].dst.unsqueeze(1) + 1) % 12
+        smoothing = PRES(beta=beta, filter=False) if beta else None
+        train_on_batch(
+            model, prepare(model, stream[60:], negatives, len(negatives))[0], optimiser, smoothing=smoothing
+        )
+        return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+
+    without, with_it = gradients(0.0), gradients(0.5)
+    changed = {name for name, value in without.items() if not torch.allclose(value, with_it[name])}
+    assert any(name.startswith("updater") for name in changed)
+    assert not any(name.startswith("link") for name in changed)  # memory alone is coherent or not
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_evaluation_leaves_trackers_as_they_are_and_the_filter_on(kind: str) -> None:
+    model = build_model(kind, EVENTS, {"memory_dim": 16, "time_dim": 8})
+    trainer = Trainer(model, EVENTS, FitConfig.of({"batch_size": 150, "smoothing": PRES()}))
+    for _ in range(len(trainer.batches)):
+        trainer.train_next_batch()
+    correction = model.correction
+    assert isinstance(correction, Filter)
+    before = {name: value.clone() for name, value in correction.trackers.named_buffers()}
+    memory = model.memory.snapshot()
+    metrics = trainer.evaluate(trainer.split.val)
+    for name, value in correction.trackers.named_buffers():
+        assert torch.equal(value, before[name]), name
+    model.memory.restore(memory)
+    model.correction = None
+    assert trainer.evaluate(trainer.split.val) != metrics
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_corrected_memory_does_not_depend_on_roles_or_on_the_batch_to_come(kind: str) -> None:
+    stream = stream_of(random_events(seed=2, n=80))
+    model = make(kind, stream).train()
+    model.correction = Filter(PRES(), stream.num_nodes, model.memory.dim).double()
+    optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)
+    for batch in TemporalBatches(stream[:60], 20):
+        train_on_batch(
+            model, prepare(model, batch, (batch.dst.unsqueeze(1) + 1) % 12, len(batch))[0], optimiser
+        )
+    batch = stream[60:]
+    one = model.measure(model.look(batch, (batch.dst.unsqueeze(1) + 1) % 12).nodes)
+    turned = stream_of([(d, s, t) for s, d, t in random_events(seed=2, n=80)])  # both ends change roles
+    drawn = model.look(turned[60:], (batch.src.unsqueeze(1) + 1) % 12).nodes
+    swapped = torch.randperm(12, generator=torch.Generator().manual_seed(0))[: len(batch)]
+    two = model.measure(model.look(batch, swapped.repeat(20)[: len(batch)].unsqueeze(1)).nodes)
+    shared = one.nodes[torch.isin(one.nodes, two.nodes)]
+    assert len(shared) > 4
+    pair = one.kept[one.places_of(shared)], two.kept[two.places_of(shared)]
+    assert torch.allclose(*pair, atol=1e-12)
+    other, again = model.measure(drawn), drawn[torch.isin(drawn, one.nodes)]
+    assert torch.allclose(other.kept[other.places_of(again)], one.kept[one.places_of(again)], atol=1e-12)
+    alone = model.measure(shared[:1])
+    assert torch.allclose(alone.kept[0], one.kept[one.places_of(shared[:1])][0], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trackers_hold_the_transitions_of_endpoints_and_of_negatives_with_mail(kind: str) -> None:
+    """Node by node, from the memories before and after, written down as training goes."""
+    stream = stream_of(random_events(seed=3, n=80))
+    model = make(kind, stream).train()
+    correction = Filter(PRES(delta="step"), stream.num_nodes, model.memory.dim).double()
+    model.correction = correction
+    optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)
+    history: dict[tuple[int, int], list[torch.Tensor]] = {}
+    recorded: set[tuple[int, int]] = set()
+    for batch in TemporalBatches(stream, 16):
+        negatives = (batch.dst.unsqueeze(1) + 5) % 12
+        roles = {
+            0: {*batch.src.tolist(), *batch.dst.tolist()},
+            1: set(negatives.flatten().tolist()),
+        }
+        for component, nodes in roles.items():
+            for node in sorted(nodes):
+                states = model.measure(torch.tensor([node]))
+                transition = (node, int(model.mailboxes.mails_received[node]))
+                if (
+                    transition in recorded
+                ):  # of a negative once, however often it is drawn, and then committed
+                    continue
+                recorded.add(transition)
+                if bool(states.pending) and bool((states.previous != 0).any()):
+                    moved = (states.kept - states.previous)[0].detach()
+                    history.setdefault((node, component), []).append(moved)
+        train_on_batch(model, prepare(model, batch, negatives, len(batch))[0], optimiser)
+    sums = correction.trackers.total
+    for node in range(12):
+        for component in (0, 1):
+            moves = history.get((node, component), [])
+            assert int(correction.trackers.n[component, node]) == len(moves)
+            expected = torch.stack(moves).sum(0) if moves else torch.zeros(model.memory.dim).double()
+            assert torch.allclose(sums[component, node], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_algorithm_2_embeds_the_measurement_but_keeps_the_correction(kind: str) -> None:
+    stream = stream_of(random_events(seed=4, n=60))
+    model = make(kind, stream).train()
+    model.correction = Filter(PRES(embed="measured"), stream.num_nodes, model.memory.dim).double()
+    optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)
+    for batch in TemporalBatches(stream[:40], 10):
+        train_on_batch(
+            model, prepare(model, batch, (batch.dst.unsqueeze(1) + 1) % 12, len(batch))[0], optimiser
+        )
+    states = model.measure(torch.arange(9))
+    assert torch.equal(states.memory, states.measured)
+    assert not torch.allclose(states.kept, states.measured)
+    model.absorb(stream[40:50])
+    touched = torch.unique(torch.cat([stream[40:50].src, stream[40:50].dst]))
+    assert torch.allclose(model.memory.memory[touched], states.kept[touched], atol=1e-12)
+
+
+def test_a_run_with_pres_is_saved_opened_and_gone_on_with(tmp_path: Path) -> None:
+    smoothing = PRES(gain="pending", anchors=20)
+    model, run = trained("jodie", smoothing=smoothing, out=tmp_path / "run")
+    opened = open_run(tmp_path / "run")
+    assert isinstance(opened.model.correction, Filter) and isinstance(model.correction, Filter)
+    assert opened.model.correction.config == smoothing
+    assert float(opened.model.correction.unit) == float(model.correction.unit) > 0
+    for name, value in opened.model.state_dict().items():
+        assert torch.equal(value, run.state[name]), name
+    sampler = NegativeSampler(EVENTS)
+    assert pres.evaluate(opened.model, EVENTS.split().test, sampler) == run.test
+    longer = build_model("jodie", EVENTS, {"memory_dim": 16, "time_dim": 8}, seed=0)
+    settings: dict[str, Any] = {"batch_size": 150, "patience": 9, "smoothing": smoothing}
+    on = pres.fit(longer, EVENTS, epochs=3, out=tmp_path / "run", resume=True, **settings)
+    assert len(on.history) == 3 and asdict(on.history[1]) == asdict(run.history[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"smoothing": PRES(gain="pending", mixture="learned", delta="rate")},
+        {"smoothing": PRES(anchors=10), "step_size": 50},
+        {"smoothing": PRES(), "shift": True},
+    ],
+)
+def test_pres_goes_on_from_the_middle_of_an_epoch_bit_for_bit(
+    kind: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    def trainer() -> Trainer:
+        model = build_model(kind, EVENTS, {"memory_dim": 16, "time_dim": 8}, seed=0)
+        return Trainer(model, EVENTS, FitConfig.of({"batch_size": 150, "epochs": 2, **options}))
+
+    straight = trainer()
+    for _ in range(4):
+        straight.train_next_batch()
+    correction = straight.model.correction
+    assert isinstance(correction, Filter) and float(correction.trackers.n.sum()) > 0
+    file = straight.state().save(tmp_path / "middle.safetensors")
+    expected = straight.run_epoch()
+    resumed = trainer()
+    resumed.restore(TrainingState.load(file))
+    found = resumed.run_epoch()
+    assert (found.loss, found.val, found.memory) == (expected.loss, expected.val, expected.memory)
+    state = state_of(resumed.model)
+    for name, value in state_of(straight.model).items():
+        assert torch.equal(value, state[name]), name
+
+
+def test_the_learning_rate_follows_the_root_of_the_step() -> None:
+    model = build_model("jodie", EVENTS, {"memory_dim": 16})
+    for options in ({"lr_rule": "sqrt"}, {"smoothing": PRES(lr_rule="sqrt")}):
+        given = {"batch_size": 500, "step_size": 50, "lr": 0.01, "lr_decay": "none"} | options
+        assert Trainer(model, EVENTS, FitConfig.of(given)).learning_rate() == pytest.approx(0.005)
+
+
+def test_a_model_forgets_a_filter_that_is_not_asked_for() -> None:
+    model, _ = trained("jodie", smoothing=PRES())
+    assert model.correction is not None
+    pres.fit(model, EVENTS, batch_size=150, epochs=1)
+    assert model.correction is None and not any(name.startswith("correction") for name in state_of(model))
+
+
+@pytest.mark.parametrize("wrong", [True, PRES, "both"])
+def test_what_is_no_pres_is_one_clear_line(wrong: object) -> None:
+    with pytest.raises(pres.PresError, match=r"smoothing is pres\.PRES\(…\) in Python") as error:
+        FitConfig.of({"smoothing": wrong})
+    assert "\n" not in str(error.value)
+
+
+def test_a_run_says_how_it_differs_from_the_standard() -> None:
+    def told(**options: Any) -> str:
+        return repr(trained("jodie", **options)[1])
+
+    assert "JODIE on synthetic:" in told(batch_size=200)
+    assert "synthetic with batches of 150, PRES (ours):" in told(smoothing=PRES())
+    published = told(smoothing=PRES.published("equations"), protocol="tgl", epochs=1)
+    assert "with protocol tgl, batches of 150, PRES as published (equations):" in published
+    assert "synthetic with batches of 150, steps of 50:" in told(step_size=50)
+    model = build_model("jodie", EVENTS, {"memory_dim": 16, "cell": "scan"})
+    run = pres.fit(model, EVENTS, preset="large", batch_size=300, staleness=20, epochs=1)
+    assert (
+        "synthetic with preset large, batches of 300, optimiser muon, a horizon of 0.5 of the training's "
+        "time, a staleness of 20:"
+    ) in repr(run)

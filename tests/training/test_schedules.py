@@ -1,0 +1,206 @@
+"""How far weights move by a step's events, and what of them stays where a stream may change."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import pres
+from pres.data.stream import EventStream
+from pres.errors import OptionError
+from pres.models import MDGNN, time_units
+from pres.models.registry import build_model
+from pres.nn import MLPMessage, TimeEncoding
+from pres.optim.muon import Muon
+from pres.training.checkpoint import TrainingState
+from pres.training.config import FitConfig
+from pres.training.folder import RunFolder
+from pres.training.schedules import slow_columns
+from pres.training.trainer import Trainer
+from tests.models.conftest import KINDS
+from tests.training.runs import EVENTS, made, results, trained
+
+GAP = time_units(EVENTS)[1]
+SPAN = float(EVENTS.split().train.t[-1] - EVENTS.t[0])
+
+
+def muon_of(**options: Any) -> Muon:
+    config = FitConfig.of({"optimiser": "muon", "lr": 0.01, "batch_size": 300, **options})
+    optimiser = Trainer(made(), EVENTS, config).optimiser
+    assert isinstance(optimiser, Muon)
+    return optimiser
+
+
+def test_what_is_no_matrix_comes_as_far_in_few_steps_as_in_many() -> None:
+    def rate_of_the_rest(**options: Any) -> float:
+        (group,) = muon_of(**options).param_groups
+        found: float = group["lr"] * group["rest"]
+        return found
+
+    train = len(EVENTS.split().train)
+    per_batch = train / math.ceil(train / 300)
+    assert rate_of_the_rest(step_size=50, lr_rule="sqrt") == pytest.approx(0.01 * 50 / 200)
+    assert rate_of_the_rest(step_size=50, lr_rule="linear") == pytest.approx(0.01 * 50 / 200)
+    assert rate_of_the_rest(step_size=50) == 0.01
+    by_root = pres.PRES(lr_rule="sqrt")
+    assert rate_of_the_rest(step_size=50, smoothing=by_root) == pytest.approx(0.01 * 50 / 200)
+    both = rate_of_the_rest(step_size=50, smoothing=by_root, lr_rule="linear")
+    assert both == pytest.approx(0.01 * 50 / 200)
+    assert rate_of_the_rest(lr_rule="sqrt") == pytest.approx(0.01 * per_batch / 200)
+
+
+@pytest.mark.parametrize("options", [{}, {"epochs": 3}, {"step_size": 50, "lr_rule": "sqrt"}])
+def test_matrices_shrink_by_e_in_a_training_at_the_full_rate(options: dict[str, Any]) -> None:
+    (group,) = muon_of(**options).param_groups
+    train = len(EVENTS.split().train)
+    batches = math.ceil(train / 300)
+    steps = options.get("epochs", 10) * train / options.get("step_size", train / batches)
+    assert group["lr"] * group["weight_decay"] * steps == pytest.approx(1.0)
+
+
+def weights_of_messages(model: MDGNN) -> list[Tensor]:
+    names = (
+        ("updater.cell.weight_ih",)
+        if not hasattr(model.updater, "key")
+        else ("updater.key.weight", "updater.value.weight")
+    )
+    return [model.get_parameter(name) for name in names]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_stay_that_encode_time_too_slowly_for_the_usual_gap(kind: str) -> None:
+    model = made(kind)
+    time = model.message.time
+    slow = [i for i, w in enumerate(time.frequency.tolist()) if w * GAP / time.scale < 1]
+    assert 0 < len(slow) < time.dim
+    first = model.message.dim - time.dim
+    found = slow_columns(model, GAP)
+    assert set(found) == set(weights_of_messages(model))
+    for weight, columns in found.items():
+        assert list(range(weight.shape[1]))[columns] == [first + i for i in slow]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_only_shrinks_them(kind: str) -> None:
+    model = made(kind)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    config = FitConfig.of({"optimiser": "muon", "batch_size": 100, "lr": 0.01, "lr_decay": "none"})
+    trainer = Trainer(model, EVENTS, config)
+    for _ in range(4):
+        trainer.train_next_batch()
+    names: dict[Tensor, str] = {weight: name for name, weight in model.named_parameters()}
+    (group,) = trainer.optimiser.param_groups
+    for weight, columns in slow_columns(model, GAP).items():
+        old = before[names[weight]]
+        shrunk = (1 - group["lr"] * group["weight_decay"]) ** 3  # not at the first: there is no mail yet
+        assert torch.allclose(weight[:, columns], shrunk * old[:, columns], atol=1e-7)
+        assert not torch.allclose(weight[:, : columns.start], shrunk * old[:, : columns.start], atol=1e-4)
+
+
+def test_a_summary_reads_time_itself_and_others_say_nothing() -> None:
+    model = made()
+    summary = MLPMessage(model.mailboxes, model.message.features, model.message.time, dim=20)
+    model.message = summary
+    first = summary.mlp[0]
+    assert isinstance(first, nn.Linear)
+    (found,) = slow_columns(model, GAP).items()
+    assert found[0] is first.weight and found[1].stop == first.weight.shape[1]
+    model = made()
+    model.message.dim += 10  # a summary of one's own
+    assert slow_columns(model, GAP) == {}
+    model = made()
+    model.message = nn.Identity()  # type: ignore[assignment]
+    assert slow_columns(model, GAP) == {}
+    model = made()
+    model.updater = nn.Identity()  # type: ignore[assignment]
+    assert slow_columns(model, GAP) == {}
+    model = made()
+    model.message.time = TimeEncoding(8, model.message.time.scale, learned=True)
+    assert slow_columns(model, GAP) == {}
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "lamb"])
+def test_other_optimisers_move_slow_columns_too(optimiser: str) -> None:
+    model = made()
+    ((weight, columns),) = slow_columns(model, GAP).items()
+    before = weight.detach()[:, columns].clone()
+    trainer = Trainer(model, EVENTS, FitConfig.of({"batch_size": 100, "lr": 0.01, "optimiser": optimiser}))
+    for _ in range(3):
+        trainer.train_next_batch()
+    assert bool((weight[:, columns] != before).all())
+
+
+def later(events: EventStream, by: float) -> EventStream:
+    """The stream with everything behind training so much later."""
+    t = events.t.clone().double()
+    t[len(events.split().train) :] += by
+    return EventStream(events.src, events.dst, t, num_nodes=events.num_nodes)
+
+
+def test_times_beyond_the_horizon_are_all_alike() -> None:
+    """Nothing happens for twice, or nine times, as long as training took: neighbours are that old then."""
+    found = {}
+    for horizon in (0.5, None):
+        for times in (2, 9):
+            stream = later(EVENTS, times * SPAN)
+            torch.manual_seed(0)
+            model = pres.TGN(stream, memory_dim=16, time_dim=8)
+            trainer = Trainer(model, stream, FitConfig.of({"batch_size": 100, "horizon": horizon}))
+            model.reset()
+            model.eval()
+            with torch.no_grad():
+                model.absorb(trainer.split.train)
+                batch = trainer.split.val[:20]
+                view = model.look(batch, batch.dst.view(-1, 1))
+                found[horizon, times], _ = model.score(view, model.measure(view.nodes))
+    assert torch.equal(found[0.5, 2], found[0.5, 9])
+    assert not torch.equal(found[None, 2], found[None, 9])
+
+
+def test_a_run_keeps_its_horizon_and_one_from_before_had_none(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", horizon=0.25, epochs=1)
+    model = made()
+    run.restore(model)
+    limit = model.message.time.limit * model.message.time.scale
+    assert float(limit) == pytest.approx(0.25 * SPAN, rel=1e-5)
+    assert "a horizon of 0.25 of the training's time" in repr(run)
+    state = Trainer(made(), EVENTS, FitConfig.of({"batch_size": 300})).state()
+    old = {name: value for name, value in state.model.items() if not name.endswith("time.limit")}
+    assert len(old) < len(state.model)
+    other = Trainer(made(), EVENTS, FitConfig.of({"batch_size": 300, "horizon": 0.5}))
+    other.restore(TrainingState(**vars(state) | {"model": old}))
+    assert float(other.model.message.time.limit) == math.inf
+    plainly = made()
+    plainly.message.time.limit.fill_(3.0)
+    plainly.load_state_dict(old)
+    assert float(plainly.message.time.limit) == math.inf
+
+
+def test_a_run_of_the_preset_from_before_horizons_goes_on_without(tmp_path: Path) -> None:
+    def scan() -> MDGNN:
+        return build_model("jodie", EVENTS, {"memory_dim": 16, "time_dim": 8, "cell": "scan"})
+
+    old: dict[str, Any] = {"preset": "large", "batch_size": 300, "horizon": None, "out": tmp_path / "run"}
+    pres.fit(scan(), EVENTS, epochs=1, **old)
+    path = tmp_path / "run" / "config.json"
+    config = json.loads(path.read_text())
+    del config["horizon"]
+    path.write_text(json.dumps(config))
+    assert RunFolder(tmp_path / "run").config()["horizon"] is None
+    with pytest.raises(OptionError, match=r"begun with horizon=None, not 0\.5"):
+        pres.fit(scan(), EVENTS, epochs=2, **old | {"horizon": 0.5}, resume=True)
+    assert len(pres.fit(scan(), EVENTS, epochs=2, **old, resume=True).history) == 2
+
+
+def test_a_horizon_is_no_more_than_all_that_training_has_seen() -> None:
+    free = pres.fit(made(), EVENTS, batch_size=300, epochs=1)
+    wide = pres.fit(made(), EVENTS, batch_size=300, epochs=1, horizon=100.0)
+    assert results(free) == results(wide)
+    with pytest.raises(OptionError, match="horizon"):
+        pres.fit(made(), EVENTS, horizon=0.0)
