@@ -100,20 +100,25 @@ def main() -> None:
     parser.add_argument("--batch-sizes", nargs="+", type=int, default=None, help="only these of each way's")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=1, help="runs at once, one thread each")
+    parser.add_argument("--results", type=Path, help="a Parquet file of runs that are not done again")
     parser.add_argument("--report", action="store_true", help="only tables, of the runs that are done")
     given = parser.parse_args()
+    kept = pl.read_parquet(given.results) if given.results is not None else None
     jobs = [
         job
         for job in study(given.seeds, given.datasets, given.models, given.ways)
         if given.batch_sizes is None or job.b in (STANDARD, *given.batch_sizes)
+        if kept is None or not holds(kept, job)
     ]
     for dataset in given.datasets:
         source_of(dataset, given.folder)  # before several jobs would make it at once
     failed = [] if given.report else do_all(jobs, lambda job: do(job, given.folder), given.jobs)
     done = [job for job in jobs if (given.folder / job.path / "evaluated.json").exists()]
-    if not done:
+    if not done and kept is None:
         raise SystemExit("\n".join(failed) or f"{given.folder} holds no finished run of these.")
     table = pl.DataFrame([row(job, given.folder / job.path) for job in done], infer_schema_length=None)
+    if kept is not None:
+        table = pl.concat([kept, table], how="diagonal_relaxed")
     table.write_parquet(given.folder / "large_batches.parquet")
     print(markdown(table))
     if failed:
@@ -128,6 +133,12 @@ def study(seeds: int, datasets: list[str], models: list[str], ways: list[str]) -
             always, once = studied[way]
             for b in (*always, *(once if seed == 0 else ())):
                 yield Job(seed, dataset, model, b, way)
+
+
+def holds(kept: pl.DataFrame, job: Job) -> bool:
+    """Return whether a table of runs has this one; a size that the preset chooses is whatever it chose."""
+    wanted = {name: value for name, value in job._asdict().items() if value is not None}
+    return not kept.filter(**wanted).is_empty()
 
 
 def do(job: Job, root: Path) -> None:
