@@ -6,11 +6,10 @@ import pytest
 
 from pres.errors import UnknownDatasetError, UnknownExperimentError
 from pres.paper.experiments.available import PAPER, look
-from pres.paper.experiments.declaration import RATE, Request
+from pres.paper.experiments.declaration import RATE, Request, config_of
 from pres.paper.experiments.registry import EXPERIMENTS, find
 from pres.paper.experiments.size import SIZES
-from pres.paper.experiments.work import WORK, config_of
-from pres.smoothing import PRES
+from pres.paper.experiments.work import WORK
 from tests.paper.experiments.small import TINY
 
 ALL_AT_HAND = dict.fromkeys(PAPER, "copy")
@@ -71,14 +70,14 @@ def test_table_1_is_three_models_on_five_datasets_in_five_arms() -> None:
     names = ("dataset", "seed", "model", "way", "batch_size")
     assert [tuple(point.factors[name] for name in names) for point in trained] == expected
     for point in trained:
-        settings, way = point.job.settings, point.factors["way"]
-        assert settings["epochs"] == 50 and settings["patience"] is None and settings["events"] is None
-        assert settings["protocol"] == "tgl" and settings["lr_decay"] == "none"
-        assert settings["negative_window"] is None
-        assert settings["batch_size"] == settings["eval_batch_size"] == point.factors["batch_size"]
-        smoothing = settings["smoothing"]
-        assert (None if smoothing is None else PRES(**smoothing).reading) == (None if way == "off" else way)
-        assert smoothing is None or smoothing["beta"] == 0.1
+        config, way = config_of(point.job.settings), point.factors["way"]
+        assert config.epochs == 50 and config.patience is None and point.job.settings["events"] is None
+        assert config.protocol == "tgl" and config.lr_decay == "none"
+        assert config.negative_window is None
+        assert config.batch_size == config.eval_batch_size == point.factors["batch_size"]
+        smoothing = config.smoothing
+        assert (None if smoothing is None else smoothing.reading) == (None if way == "off" else way)
+        assert smoothing is None or smoothing.beta == 0.1
     timed = [point.job for point in points if point.job.kind == "speed"]
     assert len(timed) == 15 and all(job.alone and len(job.settings["arms"]) == 5 for job in timed)
 

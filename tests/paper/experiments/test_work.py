@@ -10,7 +10,7 @@ from pres.paper.experiments.declaration import Request
 from pres.paper.experiments.folder import JobFolder
 from pres.paper.experiments.job import Job
 from pres.paper.experiments.registry import EXPERIMENTS
-from pres.paper.experiments.work import config_of, perform
+from pres.paper.experiments.work import perform
 from pres.training.folder import RunFolder
 from tests.paper.experiments.small import LITTLE, TINY
 
@@ -69,13 +69,6 @@ def test_a_failure_that_cannot_be_kept_is_said_all_the_same(tmp_path: Path) -> N
     (tmp_path / "jobs" / job().name).write_text("no folder")
     reason = perform(job(), tmp_path)
     assert reason is not None and reason.startswith("cannot write ") and job().name in reason
-
-
-def test_a_training_job_says_every_setting() -> None:
-    settings = job().settings
-    config = config_of(settings)
-    further = {"events", "copy", "decoder_epochs"}
-    assert {*config.model_dump(), *further} - {"reading"} == set(settings)
 
 
 @pytest.mark.parametrize("name", ["fig-memory", "theory"])

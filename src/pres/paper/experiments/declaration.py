@@ -21,20 +21,23 @@ if TYPE_CHECKING:
 
 MODELS = ("tgn", "jodie", "apan")
 # Without PRES; with both readings of the paper to the letter; with ours; and the parts of the first reading:
-# its objective alone (S) and its filter alone (V).
-WAYS: dict[str, PRES | None] = {
+# its objective alone (S) and its filter alone (V). `smoothing_of` makes them.
+WAYS: dict[str, dict[str, Any] | None] = {
     "off": None,
-    "equations": PRES.published("equations"),
-    "algorithm": PRES.published("algorithm"),
-    "ours": PRES(),
-    "S": PRES.published("equations", filter=False),
-    "V": PRES.published("equations", beta=0.0),
+    "equations": {"published": "equations"},
+    "algorithm": {"published": "algorithm"},
+    "ours": {},
+    "S": {"published": "equations", "filter": False},
+    "V": {"published": "equations", "beta": 0.0},
 }
 # The learning rate of a model on a stream, of TGL's 1e-4 and 1e-3 of the authors' code: the better one on
 # validation after 10 epochs at the smaller batch without PRES, one seed (`pres reproduce rates --full`).
 RATES = (1e-4, 1e-3)
 RATE = {(model, dataset): 1e-3 for model in MODELS for dataset in ("wikipedia", "mooc")}
 USUAL_RATE = 1e-3  # where nothing was tried
+
+# Of a training job's settings, those that are not of the training.
+NOT_CONFIG = ("events", "copy", "decoder_epochs", "arms", "rounds")
 
 Factors = Mapping[Any, Sequence[Any]]  # by name; those that go together by all their names
 
@@ -134,27 +137,51 @@ def job_of(kind: Kind, factors: Mapping[str, Any], request: Request) -> Job:
 
 
 def training(factors: Mapping[str, Any], size: Size) -> dict[str, Any]:
-    """Return all settings of a training run, said one by one, so that no default is left to change."""
+    """Return what an experiment sets of a training run; the protocol sets all else.
+
+    A test holds all the settings of the protocol, so that no default changes what a kept result is of.
+    """
     dataset, model = factors["dataset"], factors["model"]
     epochs = factors.get("epochs") or (size.extended_epochs if factors.get("extended") else size.epochs)
     smoothing = WAYS[factors.get("way", "equations")]
     if "beta" in factors:
-        smoothing = PRES.published("equations", beta=factors["beta"])
-    chosen = TrainConfig.of(
-        {
-            "source": dataset,
-            "protocol": "tgl",
-            "model": model,
-            "model_options": TGL[model] | dict(size.model_options),
-            "batch_size": factors["batch_size"],
-            "step_size": factors.get("step_size"),
-            "lr": _rate(model, dataset, factors.get("lr")),
-            "epochs": epochs,
-            "seed": factors.get("seed", 0),
-            "smoothing": smoothing,
-        }
-    )
-    return {name: value for name, value in chosen.model_dump().items() if name != "reading"}
+        smoothing = with_beta(factors["beta"])
+    step = {"step_size": factors["step_size"]} if factors.get("step_size") else {}
+    options = {"model_options": dict(size.model_options)} if size.model_options else {}
+    return {
+        "source": dataset,
+        "protocol": "tgl",
+        "model": model,
+        "batch_size": factors["batch_size"],
+        "lr": _rate(model, dataset, factors.get("lr")),
+        "epochs": epochs,
+        "seed": factors.get("seed", 0),
+        "smoothing": smoothing,
+        **step,
+        **options,
+    }
+
+
+def with_beta(beta: float) -> dict[str, Any]:
+    """Return the equations with a weight of the objective, so named that the same method has one name."""
+    usual = PRES.published("equations").beta
+    return {"published": "equations"} | ({} if beta == usual else {"beta": beta})
+
+
+def smoothing_of(stated: Mapping[str, Any] | None) -> PRES | None:
+    """Return PRES as an experiment states it."""
+    if stated is None:
+        return None
+    options = {name: value for name, value in stated.items() if name != "published"}
+    return PRES.published(stated["published"], **options) if "published" in stated else PRES(**options)
+
+
+def config_of(settings: Mapping[str, Any]) -> TrainConfig:
+    """Return all settings of the training that a job states."""
+    stated = {name: value for name, value in settings.items() if name not in NOT_CONFIG}
+    options = TGL[settings["model"]] | settings.get("model_options", {})
+    smoothing = smoothing_of(settings["smoothing"])
+    return TrainConfig.of(stated | {"model_options": options, "smoothing": smoothing})
 
 
 def _rate(model: str, dataset: str, asked: float | Literal["other"] | None) -> float:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from pres.smoothing.config import PRES
-
 Kind = Literal["dataset", "train", "memory", "speed", "state-space", "variance", "convergence", "coherence"]
 
 
@@ -51,7 +49,7 @@ class Job:
             return " ".join([*words, f"of {', '.join(of['arms'])}"])
         words += [f"b {of['batch_size']:,}"] if "batch_size" in of else []
         words += [f"step {of['step_size']:,}"] if of.get("step_size") else []
-        words += [_smoothed(of["smoothing"])] if of.get("smoothing") else []
+        words += [_smoothed(of["smoothing"])] if of.get("smoothing") is not None else []
         words += [f"β {of['beta']:g}"] if "beta" in of else []
         words += [f"lr {of['lr']:g}"] if "lr" in of else []
         words += [f"epochs {of['epochs']}"] if "epochs" in of else []
@@ -68,7 +66,7 @@ class Job:
         return cls(saved["kind"], saved["settings"])
 
 
-def _smoothed(smoothing: dict[str, Any]) -> str:
+def _smoothed(stated: dict[str, Any]) -> str:
     """Return what PRES does, as far as experiments vary it."""
-    without = "" if smoothing["filter"] else " without filter"
-    return f"with PRES ({PRES(**smoothing).reading}) β {smoothing['beta']:g}{without}"
+    varied = [f"{name} {value}" for name, value in stated.items() if name != "published"]
+    return " ".join([f"with PRES ({stated.get('published', 'ours')})", *varied])

@@ -21,21 +21,19 @@ from pres.evaluation.nodes import classify
 from pres.models import MDGNN
 from pres.models.registry import build_model
 from pres.paper.experiments import measure
+from pres.paper.experiments.declaration import config_of
 from pres.paper.experiments.folder import JobFolder
 from pres.paper.experiments.job import Job
 from pres.paper.experiments.peak import peak_memory
 from pres.paper.experiments.stream import stream
 from pres.sampling import NegativeSampler
 from pres.smoothing import Filter
-from pres.training.config import FitConfig, TrainConfig
+from pres.training.config import FitConfig
 from pres.training.environment import environment
 from pres.training.fit import fit
 from pres.training.folder import RunFolder
 from pres.training.run import Run
 from pres.training.trainer import Trainer
-
-# Of a job's settings, those that `TrainConfig` does not know.
-NOT_CONFIG = ("events", "copy", "decoder_epochs", "arms", "rounds")
 
 
 def perform(job: Job, root: Path) -> str | None:
@@ -162,11 +160,6 @@ def memory(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
     with peak_memory() as peak:
         run = fit(model, events, **chosen.fit_options)
     return {"dataset": run.dataset, "variant": run.variant, "peak_bytes": peak()}
-
-
-def config_of(settings: dict[str, Any]) -> TrainConfig:
-    """Return the settings of training."""
-    return TrainConfig.of({name: value for name, value in settings.items() if name not in NOT_CONFIG})
 
 
 WORK: dict[str, Callable[[dict[str, Any], JobFolder], dict[str, Any]]] = {
