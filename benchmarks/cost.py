@@ -27,7 +27,7 @@ from pres.training.trainer import Trainer
 
 EVENTS, BATCH = 200_000, 600  # so many events have 10,000 nodes
 WARM_UP, TIMED, COUNTED = 40, 100, 10  # batches
-TGN = {"memory_dim": 16, "time_dim": 16, "embedding_dim": 16, "codes": 0}
+TGN = {"memory_dim": 16, "time_dim": 16, "embedding_dim": 16, "node_encoding_dim": 0}
 ANCHORS = 1_000
 
 

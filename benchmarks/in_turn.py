@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pres.training.prefetch import Ahead
+from pres.training.prefetch import Prefetch
 from pres.training.trainer import Trainer
 
 
-class InTurn(Ahead[Any, Any]):
+class InTurn(Prefetch[Any, Any]):
     """Makes everything when its turn comes."""
 
     @property

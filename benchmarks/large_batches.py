@@ -7,7 +7,7 @@ Runs are kept, so that an interrupted study goes on; the table is written as Par
 Every run of a stream has the same number of epochs, and so sees the same events. Ways:
 
 - ``standard``: the model without a scan, by Adam.
-- ``muon``: the same by the optimiser, schedule and horizon of ``preset="large"``, at a quarter of its rate,
+- ``muon``: the same by optimiser, schedule and time limit of ``preset="large"``, at a quarter of its rate,
   which is the better one on validation.
 - ``scan``: the scan, by that preset.
 - ``scan, Adam``: the scan, by Adam.
@@ -42,8 +42,8 @@ USUAL = [
     "sqrt",
     "--warmup",
     LARGE["warmup"],
-    "--horizon",
-    LARGE["horizon"],
+    "--max-time-delta",
+    LARGE["max_time_delta"],
 ]
 WAYS: dict[str, list[object]] = {
     "standard": [],

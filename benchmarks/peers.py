@@ -35,9 +35,9 @@ from pres.training.trainer import Trainer
 
 PYG = "PyG TGN"
 OURS: dict[str, tuple[str, dict[str, Any]]] = {  # what PyG's has not is left out: codes
-    "TGN per node": ("tgn", {"embed": "node", "visibility": "batch", "codes": 0}),
-    "TGN per event": ("tgn", {"codes": 0}),
-    "JODIE, plain cell": ("jodie", {"cell": "rnn", "codes": 0}),
+    "TGN per node": ("tgn", {"embed": "node", "visibility": "batch", "node_encoding_dim": 0}),
+    "TGN per event": ("tgn", {"node_encoding_dim": 0}),
+    "JODIE, plain cell": ("jodie", {"cell": "rnn", "node_encoding_dim": 0}),
     "JODIE": ("jodie", {}),
     "APAN": ("apan", {}),
 }

@@ -33,7 +33,7 @@ from pres.training.trainer import Trainer
 
 BATCH, K = 2_000, 10
 PLACES, WARM_UP, MEASURED = 5, 3, 20  # places of a stream at which training is timed, and batches at each
-TGN = {"memory_dim": 32, "time_dim": 32, "embedding_dim": 32, "codes": 0, "embed": "node"}
+TGN = {"memory_dim": 32, "time_dim": 32, "embedding_dim": 32, "node_encoding_dim": 0, "embed": "node"}
 
 
 def anonymous_bytes() -> int:

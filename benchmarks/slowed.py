@@ -25,14 +25,14 @@ from pres.models.registry import build_model
 from pres.training.config import PRESETS
 
 SLOWER = 5
-HORIZON = PRESETS["large"]["horizon"]
+MAX_TIME_DELTA = PRESETS["large"]["max_time_delta"]
 WAYS: dict[str, dict[str, Any]] = {
     "standard": {},
-    "standard, horizon": {"horizon": HORIZON},
+    "standard, time limit": {"max_time_delta": MAX_TIME_DELTA},
     "muon": {"optimiser": "muon"},
     "scan": {"preset": "large", "batch_size": 3200},
     "scan, b = 800": {"preset": "large", "batch_size": 800},
-    "scan, no horizon": {"preset": "large", "batch_size": 3200, "horizon": None},
+    "scan, no time limit": {"preset": "large", "batch_size": 3200, "max_time_delta": None},
 }
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "jodie": ("jodie", {}),

@@ -28,7 +28,12 @@ from pres.training.trainer import Trainer
 
 LARGE = PRESETS["large"]
 SLACK = 0.003
-MUON = {"optimiser": "muon", "lr_rule": "sqrt", "warmup": LARGE["warmup"], "horizon": LARGE["horizon"]}
+MUON = {
+    "optimiser": "muon",
+    "lr_rule": "sqrt",
+    "warmup": LARGE["warmup"],
+    "max_time_delta": LARGE["max_time_delta"],
+}
 WAYS: dict[str, dict[str, Any]] = {
     "standard 200": {"batch_size": 200},
     "muon 200": {"batch_size": 200} | MUON,
@@ -66,7 +71,7 @@ class Timed:
         model.eval()
         with torch.no_grad():
             for batch in TemporalBatches(trainer.split.train[int(model.memory.position) :], 200):
-                model.absorb(batch)
+                model.update_state(batch)
         found = evaluate(model, trainer.split.val, trainer.sampler, seed=trainer.config.seed).ap
         model.memory.restore(known)
         return found

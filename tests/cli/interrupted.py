@@ -13,7 +13,7 @@ from pres.models import MDGNN
 
 
 def interrupt(batch: int) -> None:
-    absorbed, absorb = 0, MDGNN.absorb
+    absorbed, absorb = 0, MDGNN.update_state
 
     def absorb_and_interrupt(self: MDGNN, *arguments: Any, **further: Any) -> None:
         nonlocal absorbed
@@ -22,7 +22,7 @@ def interrupt(batch: int) -> None:
             signal.raise_signal(signal.SIGINT)
         absorb(self, *arguments, **further)
 
-    MDGNN.absorb = absorb_and_interrupt  # type: ignore[method-assign]
+    MDGNN.update_state = absorb_and_interrupt  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -83,9 +83,9 @@ def test_slices_are_views_that_know_where_they_start() -> None:
     part = events[3:8]
     assert len(part) == 5 and part.offset == 3 and part.num_nodes == 5
     for name in ("src", "dst", "t", "x", "categories", "label"):
-        whole, view = getattr(events, name), getattr(part, name)
-        assert view.data_ptr() == whole[3:].data_ptr(), name
-        assert torch.equal(view, whole[3:8]), name
+        whole, subgraph = getattr(events, name), getattr(part, name)
+        assert subgraph.data_ptr() == whole[3:].data_ptr(), name
+        assert torch.equal(subgraph, whole[3:8]), name
     assert part.node_x is events.node_x and part.ids is events.ids and part.info is events.info
     assert part[1:3].offset == 4 and part[1:3].t.tolist() == [3, 5]
     assert len(events[8:3]) == 0 and len(events[-3:]) == 3 and events[-3:].offset == 7

@@ -40,7 +40,7 @@ def test_edgebank_equals_a_set_of_pairs(
             [float((e.src, node) in pairs) for node in own]
             for e, own in zip(batch, drawn.tolist(), strict=True)
         ]
-        bank.absorb(batch)
+        bank.update_state(batch)
 
 
 @given(small_streams(), st.integers(1, 9), st.booleans(), st.sampled_from([0.5, 3.0, 1_000.0]))
@@ -63,16 +63,16 @@ def test_popularity_equals_a_sum_over_the_past(
             expected = count(node, batch.offset)
             assert score == pytest.approx(math.log2(expected) if expected else never, abs=1e-9)
             assert not expected or score > never
-        popularity.absorb(batch)
+        popularity.update_state(batch)
 
 
 def test_a_long_past_can_be_absorbed_at_once_and_does_not_vanish() -> None:
     n = 5_000
     stream = EventStream(torch.arange(n) % 3, 3 + (torch.arange(n) > 0).long(), torch.arange(n), num_nodes=6)
     at_once, in_parts = Popularity(stream, half_life=2), Popularity(stream, half_life=2)
-    at_once.absorb(stream[:4_990])
+    at_once.update_state(stream[:4_990])
     for batch in TemporalBatches(stream[:4_990], 100):
-        in_parts.absorb(batch)
+        in_parts.update_state(batch)
     last, candidates = stream[4_990:4_991], torch.tensor([[3, 4, 5]])
     found = at_once.score(last, candidates)[1][0]
     torch.testing.assert_close(found, in_parts.score(last, candidates)[1][0])
@@ -89,7 +89,7 @@ def test_a_window_is_exact_for_large_integer_times() -> None:
         stream = EventStream(torch.tensor([0, 1, 2, source]), dst, t, num_nodes=4)
         for window in (1_000_000_000, 1e9):
             bank = EdgeBank(stream, window)
-            bank.absorb(stream[:3])
+            bank.update_state(stream[:3])
             assert bank.score(stream[3:], torch.tensor([[3]]))[0].tolist() == [remembered]
 
 
@@ -102,7 +102,7 @@ def test_what_a_baseline_knows_does_not_depend_on_later_events() -> None:
         scores = []
         for events in (stream, other):
             scorer = make(events)
-            scorer.absorb(events[:2])
+            scorer.update_state(events[:2])
             asked = EventStream(src[:3], dst[:3], t[:3], num_nodes=6)[2:]
             scores.append(scorer.score(asked, candidates)[1].tolist())
         assert scores[0] == scores[1]
@@ -112,13 +112,13 @@ def test_what_a_baseline_knows_does_not_depend_on_later_events() -> None:
 def test_a_baseline_starts_again_after_a_reset(make: type[EdgeBank] | type[Popularity]) -> None:
     stream = as_stream([(i % 3, 3 + i % 4, float(i)) for i in range(40)], isolated=30)
     sampler, scorer = NegativeSampler(stream, pool="nodes"), make(stream)
-    scorer.absorb(stream[:20])
+    scorer.update_state(stream[:20])
     first = evaluate(scorer, stream[20:], sampler, batch_size=6)
     assert scorer.position == 40
     scorer.reset()
     cold = evaluate(scorer, stream, sampler, batch_size=6)
     scorer.reset()
-    scorer.absorb(stream[:20])
+    scorer.update_state(stream[:20])
     assert evaluate(scorer, stream[20:], sampler, batch_size=6) == first
     assert cold.events == 40
 
@@ -127,12 +127,12 @@ def test_a_baseline_starts_again_after_a_reset(make: type[EdgeBank] | type[Popul
 def test_a_gap_or_a_repetition_is_one_clear_line(make: type[EdgeBank] | type[Popularity]) -> None:
     stream = as_stream([(0, 1, float(i)) for i in range(10)])
     scorer = make(stream)
-    scorer.absorb(stream[:4])
+    scorer.update_state(stream[:4])
     for batch in (stream[5:], stream[:4]):
         with pytest.raises(OptionError, match=f"has taken in 4 events, .* event {batch.offset}"):
             scorer.score(batch, negatives_for(batch))
         with pytest.raises(OptionError, match="has taken in 4 events"):
-            scorer.absorb(batch)
+            scorer.update_state(batch)
     with pytest.raises(OptionError, match="whole stream"):
         make(stream[2:])
 

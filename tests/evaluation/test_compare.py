@@ -33,7 +33,7 @@ def model_before(offset: int, batch_size: int = 100, cell: str = "gru") -> MDGNN
     torch.manual_seed(0)
     model = pres.JODIE(EVENTS, memory_dim=16, time_dim=8, cell=cell)  # type: ignore[arg-type]
     for batch in TemporalBatches(EVENTS[:offset], batch_size):
-        model.absorb(batch)
+        model.update_state(batch)
     return model
 
 
@@ -66,7 +66,7 @@ def test_every_scorer_starts_every_strategy_just_before_the_part(comparison: Com
             Popularity(EVENTS),
         ]
         for bank in banks:
-            bank.absorb(EVENTS[:offset])
+            bank.update_state(EVENTS[:offset])
         scorers: list[Scorer] = [ModelScorer(model_before(offset)), *banks]
         for name, scorer in zip(SCORERS, scorers, strict=True):
             scores = link_scores(scorer, SPLIT.test, sampler, batch_size=60, negatives=3, seed=4)
@@ -193,7 +193,7 @@ def test_events_at_staleness_0_are_scored_as_batches_of_one(comparison: Comparis
             [sampler.sample(batch, 3, EVALUATION_SEED + 4).nodes for batch in TemporalBatches(SPLIT.test, 60)]
         )
         bank = EdgeBank(EVENTS)
-        bank.absorb(EVENTS[: SPLIT.test.offset])
+        bank.update_state(EVENTS[: SPLIT.test.offset])
         # The definition: whether the pair occurred at a strictly earlier time, in either direction.
         t = [EVENTS.t[e].item() for e in range(len(EVENTS))]
         met: dict[tuple[int, int], float] = {}
@@ -260,7 +260,7 @@ def test_algorithm_2_at_staleness_0_is_evaluated_in_batches_of_one() -> None:
     for batch in TemporalBatches(SPLIT.test, 1, ties="whole"):
         rows = slice(batch.offset - offset, batch.offset - offset + len(batch))
         positive, negative = scorer.score(batch, drawn[rows])
-        scorer.absorb(batch)
+        scorer.update_state(batch)
         assert torch.equal(fresh.positive[rows], positive)
         assert torch.equal(fresh.negative[rows], negative)
 

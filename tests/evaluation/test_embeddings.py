@@ -48,7 +48,7 @@ def test_embeddings_equal_those_of_a_loop_over_nodes(kind: str, b: int) -> None:
         for event in range(start, stop):  # all are read before any of the batch is absorbed
             src, _, t = EVENTS[event]
             assert torch.allclose(found[event], torch.from_numpy(slow.embed(src, t, None)), atol=1e-9)
-        slow.absorb(start, stop)
+        slow.update_state(start, stop)
     assert float(found.std(dim=0).min()) > 0.01  # they are not all alike
 
 
@@ -60,10 +60,10 @@ def test_embeddings_equal_a_replay_by_hand(kind: str, embed: str) -> None:
     found = source_embeddings(model, events, batch_size=1)
     for i in range(N):
         event = events[i : i + 1]
-        view = by_hand.look(event, event.dst.unsqueeze(1))
-        h = by_hand.embed(view, by_hand.measure(view.nodes))
-        assert close(found[i], h[view.src[0]])
-        by_hand.absorb(event)
+        subgraph = by_hand.sample(event, event.dst.unsqueeze(1))
+        h = by_hand.embed(subgraph, by_hand.updated_memory(subgraph.nodes))
+        assert close(found[i], h[subgraph.src[0]])
+        by_hand.update_state(event)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -114,7 +114,7 @@ def test_the_model_is_left_bit_for_bit_as_it_was(kind: str, interrupted: bool) -
     model = make(kind, events).train()
     model.link.eval()
     model.link.requires_grad_(False)
-    model.absorb(events[:20])
+    model.update_state(events[:20])
     state, *rest, random = found_state(model)
 
     def interrupt(done: int, to_do: int) -> None:

@@ -24,8 +24,8 @@ class Noted:
         self.notes.append(("score", batch.offset, len(batch)))
         return batch.src.double(), negatives.double()
 
-    def absorb(self, batch: EventStream) -> None:
-        self.notes.append(("absorb", batch.offset, len(batch)))
+    def update_state(self, batch: EventStream) -> None:
+        self.notes.append(("update_state", batch.offset, len(batch)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -35,18 +35,18 @@ def test_evaluation_equals_scoring_and_absorbing_one_batch_after_the_other(kind:
     fast, slow = make(kind, stream), make(kind, stream)
     for model in (fast, slow):
         for start in range(0, 60, 20):
-            model.absorb(stream[start : start + 20])
+            model.update_state(stream[start : start + 20])
     found = evaluate(fast, stream[60:], sampler, batch_size=13, negatives=2, seed=5)
     positive, negative = [], []
     for start in range(60, 120, 13):
         batch = stream[start : min(start + 13, 120)]
         drawn = sampler.sample(batch, 2, EVALUATION_SEED + 5).nodes
         for i in range(len(batch)):  # one query at a time
-            own = slow.look(batch, drawn)
-            p, q = slow.score(own, slow.measure(own.nodes))
+            own = slow.sample(batch, drawn)
+            p, q = slow.score(own, slow.updated_memory(own.nodes))
             positive.append(p[i].item())
             negative += q[i].tolist()
-        slow.absorb(batch)
+        slow.update_state(batch)
     truth = [1] * len(positive) + [0] * len(negative)
     assert found.ap == pytest.approx(average_precision_score(truth, positive + negative), abs=1e-9)
     assert found.auc == pytest.approx(roc_auc_score(truth, positive + negative), abs=1e-9)
@@ -62,13 +62,13 @@ def test_many_negatives_are_scored_a_few_at_a_time_with_the_same_result(
     whole, in_parts = make(kind, stream), make(kind, stream)
     expected = link_scores(whole, stream, sampler, batch_size=10, negatives=7)
     monkeypatch.setattr(evaluation, "PAIRS_AT_ONCE", 25)  # two columns of negatives at a time
-    widths, look = [], in_parts.look
+    widths, look = [], in_parts.sample
 
     def noted(batch: EventStream, negatives: torch.Tensor, **options: Any) -> Any:
         widths.append(negatives.shape[1])
         return look(batch, negatives, **options)
 
-    monkeypatch.setattr(in_parts, "look", noted)
+    monkeypatch.setattr(in_parts, "sample", noted)
     found = link_scores(in_parts, stream, sampler, batch_size=10, negatives=7)
     assert widths[:4] == [2, 2, 2, 1]
     torch.testing.assert_close(found.positive, expected.positive)
@@ -94,7 +94,7 @@ def test_a_batch_is_scored_before_it_is_absorbed_and_the_scores_are_kept_as_give
         scorer, stream[20:], sampler, batch_size=12, negatives=3, seed=1, on_batch=heard.append
     )
     sizes = [(20, 12), (32, 12), (44, 6)]
-    assert scorer.notes == [(what, *size) for size in sizes for what in ("score", "absorb")]
+    assert scorer.notes == [(what, *size) for size in sizes for what in ("score", "update_state")]
     assert [(batch.offset, len(batch)) for batch in heard] == sizes
     assert found.batches == (12, 12, 6)
     drawn = [sampler.sample(stream[a : a + b], 3, EVALUATION_SEED + 1).nodes for a, b in sizes]

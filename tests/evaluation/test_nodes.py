@@ -55,7 +55,7 @@ def encoder(events: EventStream) -> pres.JODIE:
     How well depends on its random weights: the ROC-AUC of six seeds is 0.83 to 0.92.
     """
     torch.manual_seed(5)
-    return pres.JODIE(events, memory_dim=16, time_dim=8, cell="rnn", codes=0)
+    return pres.JODIE(events, memory_dim=16, time_dim=8, cell="rnn", node_encoding_dim=0)
 
 
 def classified(label: Tensor | None, x: Tensor | None = X, **options: Any) -> Classification:
@@ -146,7 +146,7 @@ def test_the_same_seed_gives_the_same_bits_and_leaves_the_generator_alone() -> N
     events = stream(PAST)
     torch.manual_seed(0)
     model = pres.TGN(events, memory_dim=8, time_dim=4, embedding_dim=8).train()
-    model.absorb(events[:100])
+    model.update_state(events[:100])
     kept = state_of(model)
 
     def found(seed: int, generator_seed: int) -> tuple[Classification, dict[str, Tensor]]:

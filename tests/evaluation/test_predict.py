@@ -49,10 +49,10 @@ def slow_scores(
         before = sum(at < t for _, _, at in events)
         slow = slow_twin(kind, model, events, torch.empty(len(events), 0))
         if before >= known:
-            slow.absorb(0, known, model.visibility)
+            slow.update_state(0, known, model.visibility)
         start = known if before >= known else 0
         while start + b <= before or start < before == len(events):
-            slow.absorb(start, min(start + b, len(events)), model.visibility)
+            slow.update_state(start, min(start + b, len(events)), model.visibility)
             start = min(start + b, len(events))
         logit = slow.score(src, dst, t, start if model.visibility == "batch" else None)
         found.append(1 / (1 + math.exp(-logit)))
@@ -66,7 +66,7 @@ def test_predicting_the_test_part_equals_evaluating_it(kind: str, embed: str) ->
     model = make(kind, stream, embed=embed)
     test = stream.split().test
     for batch in TemporalBatches(stream[: test.offset], 13):
-        model.absorb(batch)
+        model.update_state(batch)
     found = predict(model, stream, test.src, test.dst, test.t, batch_size=5)
     sampler = NegativeSampler(stream, pool="nodes")
     expected = link_scores(model, test, sampler, batch_size=5).positive.double().sigmoid()
@@ -93,7 +93,7 @@ def test_what_lies_behind_the_memory_goes_on_from_it_and_the_rest_from_the_begin
     events = random_events(seed=2, n=40)
     stream = stream_of(events)
     model = make(kind, stream)
-    model.absorb(stream[:25])  # as one batch: a replay in batches of 6 gives another memory
+    model.update_state(stream[:25])  # as one batch: a replay in batches of 6 gives another memory
     pairs = random_pairs(events, seed=3, count=25)
     seen: list[tuple[int, int]] = []
     found = predict(model, stream, *pairs, batch_size=6, on_progress=lambda *step: seen.append(step)).score
@@ -110,7 +110,7 @@ def test_nothing_is_replayed_for_pairs_after_a_stream_that_the_memory_knows(kind
     stream = stream_of(random_events(seed=4))
     model = make(kind, stream)
     for batch in TemporalBatches(stream, 9):
-        model.absorb(batch)
+        model.update_state(batch)
     steps: list[int] = []
     nodes = torch.arange(9)
     found = predict(model, stream, nodes, nodes.flip(0), on_progress=lambda *step: steps.extend(step))
@@ -127,7 +127,7 @@ def test_the_order_of_rows_does_not_matter_and_equal_rows_score_alike(kind: str)
     events = random_events(seed=5)
     stream = stream_of(events)
     model = make(kind, stream)
-    model.absorb(stream[:30])
+    model.update_state(stream[:30])
     src, dst, t = (torch.cat([column, column[:9]]) for column in random_pairs(events, seed=6))
     found = predict(model, stream, src, dst, t, batch_size=8).score
     assert torch.equal(found[:9], found[-9:])
@@ -162,7 +162,7 @@ def test_the_model_is_left_bit_for_bit_as_it_was(kind: str) -> None:
     stream = stream_of(events)
     options: dict[str, Any] = {} if kind == "jodie" else {"dropout": 0.5}
     model = make(kind, stream, **options).train()
-    model.absorb(stream[:30])
+    model.update_state(stream[:30])
     before, random = state_of(model), torch.get_rng_state()
     src, dst, t = random_pairs(events, seed=10)
     first = predict(model, stream, src, dst, t, batch_size=8)
@@ -190,7 +190,7 @@ def user_model(**options: Any) -> tuple[MDGNN, EventStream]:
     stream = pres.read(interactions(), src="user", dst="item", t="ts", bipartite=True, **options)
     model = make("tgn", stream)
     for batch in TemporalBatches(stream, 50):
-        model.absorb(batch)
+        model.update_state(batch)
     return model, stream
 
 
@@ -198,8 +198,10 @@ def test_ids_are_the_users_own_in_any_form_and_one_goes_with_many() -> None:
     model, stream = user_model()
     items = [0, 300, 700]
     ids = stream.ids
-    view = model.look_at(ids.encode_src(["u4"] * 3), ids.encode_dst(items), stream.t[-1].repeat(3) + 1)
-    expected = model.score(view, model.measure(view.nodes))[0].detach().sigmoid()
+    subgraph = model.sample_pairs(
+        ids.encode_src(["u4"] * 3), ids.encode_dst(items), stream.t[-1].repeat(3) + 1
+    )
+    expected = model.score(subgraph, model.updated_memory(subgraph.nodes))[0].detach().sigmoid()
     forms: list[tuple[Any, Any]] = [
         ("u4", items),
         (["u4"] * 3, np.array(items)),
@@ -231,7 +233,7 @@ def test_an_id_that_the_stream_never_saw_is_named_with_its_row() -> None:
 def test_a_new_id_scores_as_a_node_without_events(kind: str) -> None:
     stream = stream_of(random_events(seed=11))  # nodes 9, 10 and 11 never act
     model = make(kind, stream)
-    model.absorb(stream[:20])
+    model.update_state(stream[:20])
     t = [5.0, stream.t[30].item(), None]
     for at in t:
         found = predict(model, stream, [99, 3, 98, 2], [4, 99, 99, 1], at, batch_size=8, unknown="new")

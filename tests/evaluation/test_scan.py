@@ -49,21 +49,21 @@ def test_nothing_stale_is_one_event_after_the_other_for_models_with_mail(
     start = stream.split().val.offset  # no tie is torn there
     for model in (fast, slow):
         for event in range(start):
-            model.absorb(stream[event : event + 1])
+            model.update_state(stream[event : event + 1])
     found = link_scores(fast, stream[start:], sampler, batch_size=b, negatives=2, staleness=0)
     negatives = drawn_by(sampler, stream, start, b, 2)
     tied = whole_tie_edges([t for _, _, t in events[start:]], 1)
     for first, stop in pairwise(tied):
         group = stream[start + first : start + stop]
         with torch.no_grad():
-            view = slow.look(group, negatives[first:stop])
-            positive, negative = slow.score(view, slow.measure(view.nodes))
+            subgraph = slow.sample(group, negatives[first:stop])
+            positive, negative = slow.score(subgraph, slow.updated_memory(subgraph.nodes))
         torch.testing.assert_close(found.positive[first:stop], positive.float(), rtol=0, atol=1e-6)
         torch.testing.assert_close(found.negative[first:stop], negative.float(), rtol=0, atol=1e-6)
         for event in range(start + first, start + stop):
-            slow.absorb(stream[event : event + 1])
+            slow.update_state(stream[event : event + 1])
     everyone = torch.arange(stream.num_nodes)
-    torch.testing.assert_close(fast.measure(everyone).memory, slow.measure(everyone).memory)
+    torch.testing.assert_close(fast.updated_memory(everyone).memory, slow.updated_memory(everyone).memory)
     again = link_scores(make(kind, stream), stream, sampler, batch_size=b)
     assert again.fallback.shape == (100, 1)
 
@@ -74,11 +74,11 @@ def scanned_scores(
     """What the slow way says of all events after the first 60, and what link_scores says."""
     stream = stream_of(events, nodes=40)
     sampler = NegativeSampler(stream, pool="nodes")
-    model = make(kind, stream, cell="scan", embed=embed, codes=3)
+    model = make(kind, stream, cell="scan", embed=embed, node_encoding_dim=3)
     empty = torch.empty(len(events), 0)
     memory, slow = scan_twin(model, events, empty), slow_twin(kind, model, events, empty)
     start = sum(t < events[60][2] for _, _, t in events)
-    model.absorb(stream[:start])
+    model.update_state(stream[:start])
     memory.take_in(0, start)
     found = link_scores(model, stream[start:], sampler, batch_size=b, negatives=2, staleness=staleness)  # type: ignore[arg-type]
     negatives = drawn_by(sampler, stream, start, b, 2).tolist()
@@ -130,7 +130,7 @@ def test_a_part_that_does_not_follow_what_memory_knows_is_refused() -> None:
     stream = stream_of(random_events(seed=3, n=60), nodes=40)
     sampler = NegativeSampler(stream, pool="nodes")
     model = make("jodie", stream, cell="scan")
-    model.absorb(stream[:20])
+    model.update_state(stream[:20])
     with pytest.raises(OptionError, match="taken in 20 events"):
         link_scores(model, stream[30:], sampler)
     with pytest.raises(OptionError, match="knows event 10 already"):
@@ -158,7 +158,7 @@ def test_a_scorer_that_absorbs_what_it_did_not_score_moves_memory_alike() -> Non
         batch = stream[start : start + 100]
         if start != 100:
             scorer.score(batch, batch.dst.unsqueeze(1))
-        scorer.absorb(batch)
-        two.absorb(batch)
+        scorer.update_state(batch)
+        two.update_state(batch)
     torch.testing.assert_close(one.memory.memory, two.memory.memory)
     assert int(one.memory.position) == 300

@@ -34,7 +34,7 @@ def stream_of(
 def make(kind: str, stream: EventStream, seed: int = 0, **options: Any) -> MDGNN:
     """A small model of that kind, in float64 and without dropout, its weights large enough to matter."""
     torch.manual_seed(seed)
-    sizes: dict[str, object] = {"memory_dim": DIM, "time_dim": TIME, "codes": 0}
+    sizes: dict[str, object] = {"memory_dim": DIM, "time_dim": TIME, "node_encoding_dim": 0}
     builders: dict[str, Callable[..., MDGNN]] = {"tgn": TGN, "jodie": JODIE, "apan": APAN}
     if kind != "jodie":
         sizes |= {"neighbours": 3, "dropout": 0.0}

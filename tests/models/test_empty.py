@@ -13,7 +13,7 @@ STREAM = stream_of(random_events(seed=5, n=120, nodes=40), nodes=40)
 
 def after_some_events(kind: str, **options: Any) -> MDGNN:
     model = make(kind, STREAM, **options)
-    model.absorb(STREAM[:8])
+    model.update_state(STREAM[:8])
     return model
 
 
@@ -28,22 +28,22 @@ def test_only_nodes_with_mail_are_updated(kind: str, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(model.updater, "forward", counted)
     everyone = torch.arange(STREAM.num_nodes)
-    states = model.measure(everyone)
+    states = model.updated_memory(everyone)
     mailed = model.mailboxes.mails_received > 0
     assert torch.equal(states.pending, mailed) and updated == [int(mailed.sum())]
     assert 0 < updated[0] < len(everyone)
     assert torch.equal(states.memory[~mailed], torch.zeros_like(states.memory[~mailed]))
     assert bool((states.memory[mailed] != 0).any(1).all())
     model.memory.reset()
-    assert not model.measure(everyone).memory.any() and len(updated) == 1
+    assert not model.updated_memory(everyone).memory.any() and len(updated) == 1
 
 
 def test_only_neighbours_that_there_are_are_looked_up() -> None:
     model = after_some_events("tgn", embed="node")
     batch = STREAM[8:30]
-    view = model.look(batch, (batch.dst.unsqueeze(1) + 1) % STREAM.num_nodes)
-    (hop,) = view.hops
+    subgraph = model.sample(batch, (batch.dst.unsqueeze(1) + 1) % STREAM.num_nodes)
+    (hop,) = subgraph.hops
     assert 0 < len(hop.slots) < hop.slots.mask.numel()
     assert len(hop.node) == len(hop.event) == len(hop.age) == int(hop.slots.mask.sum())
-    assert view.prepared is not None and view.prepared.besides is not None
-    assert [len(part.table) for part in view.prepared.besides[0]] == [len(hop.slots)]
+    assert subgraph.prepared is not None and subgraph.prepared.besides is not None
+    assert [len(part.table) for part in subgraph.prepared.besides[0]] == [len(hop.slots)]

@@ -28,19 +28,21 @@ def rich_stream() -> EventStream:
 
 
 def loss_of(model: MDGNN, batch: EventStream) -> torch.Tensor:
-    view = model.look(batch, (batch.dst.unsqueeze(1) + 1) % 12)
-    positive, negative = model.score(view, model.measure(view.nodes))
+    subgraph = model.sample(batch, (batch.dst.unsqueeze(1) + 1) % 12)
+    positive, negative = model.score(subgraph, model.updated_memory(subgraph.nodes))
     return functional.softplus(-positive).mean() + functional.softplus(negative).mean()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("options", [{}, {"embed": "node"}, {"aggregate": "mean"}, {"codes": 3}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"embed": "node"}, {"aggregate": "mean"}, {"node_encoding_dim": 3}], ids=str
+)
 def test_every_parameter_that_can_learn_receives_gradient(kind: str, options: dict[str, Any]) -> None:
     stream = rich_stream()
     model = make(kind, stream, **options).train()
     batches = list(TemporalBatches(stream, 20))
-    model.absorb(batches[0])
-    model.absorb(batches[1])
+    model.update_state(batches[0])
+    model.update_state(batches[1])
     torch.autograd.backward(loss_of(model, batches[2]))
     idle = [
         name
@@ -53,10 +55,10 @@ def test_every_parameter_that_can_learn_receives_gradient(kind: str, options: di
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_equal_finite_differences(kind: str) -> None:
     stream = rich_stream()
-    model = make(kind, stream, codes=3)
+    model = make(kind, stream, node_encoding_dim=3)
     batches = list(TemporalBatches(stream, 20))
-    model.absorb(batches[0])
-    model.absorb(batches[1])
+    model.update_state(batches[0])
+    model.update_state(batches[1])
     torch.autograd.backward(loss_of(model, batches[2]))
     step = 1e-6
     for name, parameter in model.named_parameters():
@@ -89,7 +91,7 @@ def test_a_few_steps_of_training_lower_the_loss(kind: str) -> None:
             optimiser.zero_grad()
             torch.autograd.backward(loss)
             optimiser.step()
-            model.absorb(batch)
+            model.update_state(batch)
             total += loss.item()
         losses.append(total)
     assert losses[-1] < 0.9 * losses[0]

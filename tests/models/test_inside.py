@@ -14,8 +14,8 @@ from tests.models.conftest import KINDS, make, random_events, stream_of
 
 def scores_inside(model: MDGNN, batch: Any, negatives: torch.Tensor) -> torch.Tensor:
     inside = model.sequential.memory(model, batch)
-    view = model.look(batch, negatives, inside=inside)
-    return torch.cat([part.flatten() for part in model.score(view, model.states_of(view, inside))])
+    subgraph = model.sample(batch, negatives, inside=inside)
+    return torch.cat([part.flatten() for part in model.score(subgraph, model.states_of(subgraph, inside))])
 
 
 @pytest.mark.parametrize("b", [1, 13, 70])
@@ -29,12 +29,12 @@ def test_scores_are_those_of_one_event_at_a_time(kind: str, b: int) -> None:
         found = scores_inside(fast, batch, negatives)
         expected = []
         for e, single in enumerate(TemporalBatches(batch, 1)):
-            view = slow.look(single, negatives[e : e + 1])
-            expected.append(slow.score(view, slow.measure(view.nodes)))
-            slow.absorb(single)
+            subgraph = slow.sample(single, negatives[e : e + 1])
+            expected.append(slow.score(subgraph, slow.updated_memory(subgraph.nodes)))
+            slow.update_state(single)
         joined = [torch.cat([pair[side].flatten() for pair in expected]) for side in (0, 1)]
         assert torch.allclose(found, torch.cat(joined), atol=1e-10)
-        fast.absorb(batch, sequential=True)
+        fast.update_state(batch, sequential=True)
         compared += len(found)
     assert compared == 3 * 150
 
@@ -43,14 +43,14 @@ def test_scores_are_those_of_one_event_at_a_time(kind: str, b: int) -> None:
 def test_a_part_of_a_batch_sees_what_the_whole_does(kind: str) -> None:
     stream = stream_of(random_events(seed=4, n=150))
     model = make(kind, stream)
-    model.absorb(stream[:40])
+    model.update_state(stream[:40])
     batch = stream[40:120]
     negatives = (batch.dst.unsqueeze(1) + 1) % stream.num_nodes
     inside = model.sequential.memory(model, batch)
-    whole = model.look(batch, negatives, inside=inside)
+    whole = model.sample(batch, negatives, inside=inside)
     expected = model.score(whole, model.states_of(whole, inside))[0]
     for start, stop in ((0, 25), (25, 80)):
-        part = model.look(batch[start:stop], negatives[start:stop], 40, inside=inside)
+        part = model.sample(batch[start:stop], negatives[start:stop], 40, inside=inside)
         assert torch.allclose(model.score(part, model.states_of(part, inside))[0], expected[start:stop])
 
 
@@ -59,16 +59,16 @@ def test_each_node_once_is_as_just_before_its_event() -> None:
     stream = stream_of(random_events(seed=6, n=150))
     fast, slow = make("tgn", stream, embed="node"), make("tgn", stream, embed="node")
     for model in (fast, slow):
-        model.absorb(stream[:40], sequential=True)
+        model.update_state(stream[:40], sequential=True)
     batch = stream[40:100]
     inside = fast.sequential.memory(fast, batch)
     negatives = (batch.dst.unsqueeze(1) + 1) % stream.num_nodes
-    view = fast.look(batch[25:], negatives[25:], 40, inside=inside)
-    found = fast.score(view, fast.states_of(view, inside))
+    subgraph = fast.sample(batch[25:], negatives[25:], 40, inside=inside)
+    found = fast.score(subgraph, fast.states_of(subgraph, inside))
     for e, single in enumerate(TemporalBatches(batch, 1)):
-        own = slow.look(single, negatives[e : e + 1])
-        expected = slow.score(own, slow.measure(own.nodes))
-        slow.absorb(single)
+        own = slow.sample(single, negatives[e : e + 1])
+        expected = slow.score(own, slow.updated_memory(own.nodes))
+        slow.update_state(single)
         if e >= 25:
             for one, two in zip(found, expected, strict=True):
                 assert torch.allclose(one[e - 25], two[0], atol=1e-10)
@@ -80,17 +80,17 @@ def test_gradients_reach_the_last_update(kind: str) -> None:
     stream = stream_of(random_events(seed=7, n=150))
     fast, slow = make(kind, stream), make(kind, stream)
     for model in (fast, slow):
-        model.absorb(stream[:40], sequential=True)
+        model.update_state(stream[:40], sequential=True)
     batch = stream[40:100]
     negatives = (batch.dst.unsqueeze(1) + 1) % stream.num_nodes
     found = torch.autograd.grad(scores_inside(fast, batch, negatives).sum(), list(fast.updater.parameters()))
     total = [torch.zeros_like(gradient) for gradient in found]
     for e, single in enumerate(TemporalBatches(batch, 1)):
-        view = slow.look(single, negatives[e : e + 1])
-        positive, negative = slow.score(view, slow.measure(view.nodes))
+        subgraph = slow.sample(single, negatives[e : e + 1])
+        positive, negative = slow.score(subgraph, slow.updated_memory(subgraph.nodes))
         own = torch.autograd.grad(positive.sum() + negative.sum(), list(slow.updater.parameters()))
         total = [one + other for one, other in zip(total, own, strict=True)]
-        slow.absorb(single)
+        slow.update_state(single)
     assert all(float(gradient.abs().sum()) > 0 for gradient in total)
     assert all(torch.allclose(*pair, atol=1e-9) for pair in zip(found, total, strict=True))
 
@@ -104,6 +104,6 @@ def test_nothing_at_or_after_an_event_matters_to_it(kind: str) -> None:
     found = []
     for stream in (stream_of(events), stream_of(changed)):
         model = make(kind, stream)
-        model.absorb(stream[:40])
+        model.update_state(stream[:40])
         found.append(scores_inside(model, stream[40:100], negatives)[:30])
     assert torch.allclose(found[0], found[1], atol=1e-12)

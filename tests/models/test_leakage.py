@@ -18,15 +18,15 @@ B = 12
 def scores(kind: str, events: list[Event], **options: Any) -> list[Tensor]:
     """Scores of every batch and its negatives, after absorbing all batches before it."""
     stream = stream_of(events)
-    model: MDGNN = make(kind, stream, codes=3, **options)
+    model: MDGNN = make(kind, stream, node_encoding_dim=3, **options)
     found = []
     with torch.no_grad():
         for batch in TemporalBatches(stream, B):
-            view = model.look(batch, torch.full((len(batch), 1), 3))
-            states = model.measure(view.nodes)
-            positive, negative = model.score(view, states)
+            subgraph = model.sample(batch, torch.full((len(batch), 1), 3))
+            states = model.updated_memory(subgraph.nodes)
+            positive, negative = model.score(subgraph, states)
             found.append(torch.stack([positive, negative[:, 0]], dim=1))
-            model.absorb(batch, states)
+            model.update_state(batch, states)
     return found
 
 
@@ -101,11 +101,11 @@ def test_a_memory_does_not_depend_on_the_role_its_node_is_asked_in(kind: str) ->
     model = make(kind, stream)
     batches = list(TemporalBatches(stream, B))
     for batch in batches[:2]:
-        model.absorb(batch)
-    alone = model.measure(torch.tensor([5]))
+        model.update_state(batch)
+    alone = model.updated_memory(torch.tensor([5]))
     for negatives in (torch.full((B, 1), 5), batches[2].src.unsqueeze(1)):
-        view = model.look(batches[2], negatives)
-        states = model.measure(view.nodes)
+        subgraph = model.sample(batches[2], negatives)
+        states = model.updated_memory(subgraph.nodes)
         place = (states.nodes == 5).nonzero()
         if len(place):
             assert torch.allclose(states.memory[place[0, 0]], alone.memory[0], atol=1e-12)
@@ -117,10 +117,10 @@ def test_a_part_of_a_batch_sees_what_the_whole_batch_sees(embed: str) -> None:
     stream = stream_of(random_events(seed=8))
     model = make("tgn", stream, visibility="batch", embed=embed)
     part = stream[30:36]  # of a temporal batch that began at 24
-    view = model.look(part, part.dst.unsqueeze(1), batch_start=24)
-    seen = view.hops[0].event
+    subgraph = model.sample(part, part.dst.unsqueeze(1), batch_start=24)
+    seen = subgraph.hops[0].event
     assert int(seen.max()) < 24
-    alone = model.look(part, part.dst.unsqueeze(1))
+    alone = model.sample(part, part.dst.unsqueeze(1))
     assert 24 <= int(alone.hops[0].event.max()) < 30
 
 
@@ -128,18 +128,18 @@ def test_a_part_of_a_batch_sees_what_the_whole_batch_sees(embed: str) -> None:
 def test_a_model_refuses_events_that_its_memory_knows(kind: str) -> None:
     stream = stream_of(random_events(seed=9))
     model = make(kind, stream)
-    model.absorb(stream[:20])
+    model.update_state(stream[:20])
     for again in (stream[:20], stream[10:25]):
         with pytest.raises(OptionError, match="already"):
-            model.look(again, again.dst.unsqueeze(1))
+            model.sample(again, again.dst.unsqueeze(1))
         with pytest.raises(OptionError, match="already"):
-            model.absorb(again)
+            model.update_state(again)
     kept = model.memory.snapshot()
-    model.absorb(stream[20:40])
+    model.update_state(stream[20:40])
     model.memory.restore(kept)
-    assert len(model.look(stream[20:40], stream.dst[20:40].unsqueeze(1)).src) == 20
+    assert len(model.sample(stream[20:40], stream.dst[20:40].unsqueeze(1)).src) == 20
     model.memory.reset()
-    assert len(model.look(stream[:20], stream.dst[:20].unsqueeze(1)).src) == 20
+    assert len(model.sample(stream[:20], stream.dst[:20].unsqueeze(1)).src) == 20
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -148,6 +148,6 @@ def test_states_that_lack_a_node_and_events_of_another_stream_are_refused(kind: 
     other = stream_of([(src, dst, t + 1000) for src, dst, t in random_events(seed=9)])
     model = make(kind, stream)
     with pytest.raises(OptionError, match="do not hold every node"):
-        model.absorb(stream[:20], model.measure(stream.src[:1]))
+        model.update_state(stream[:20], model.updated_memory(stream.src[:1]))
     with pytest.raises(OptionError, match="not cut from the stream"):
-        model.look(other[:20], other.dst[:20].unsqueeze(1))
+        model.sample(other[:20], other.dst[:20].unsqueeze(1))

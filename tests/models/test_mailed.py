@@ -32,10 +32,10 @@ def test_the_memory_is_the_same_either_way() -> None:
     looked_up, mailed = model(mailed=False, room=0), model(mailed=True, room=3)
     for start in range(0, 60, 10):
         for one in (looked_up, mailed):
-            one.absorb(STREAM[start : start + 10])
+            one.update_state(STREAM[start : start + 10])
     assert looked_up.memory.memory.any()
     everyone = torch.arange(STREAM.num_nodes)
-    found, expected = (one.measure(everyone).memory for one in (looked_up, mailed))
+    found, expected = (one.updated_memory(everyone).memory for one in (looked_up, mailed))
     torch.testing.assert_close(found, expected)
 
 

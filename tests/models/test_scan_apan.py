@@ -31,7 +31,7 @@ def few_rescanned(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 
 def made(stream: EventStream, **options: Any) -> MDGNN:
-    model = make("apan", stream, cell="scan", codes=CODES, **options)
+    model = make("apan", stream, cell="scan", node_encoding_dim=CODES, **options)
     assert isinstance(model.updater, MailboxScan)
     return model
 
@@ -48,7 +48,7 @@ def slow(model: MDGNN, stream: EventStream, events: list[Event]) -> SlowMailScan
         weights={name: weight.detach().numpy() for name, weight in model.named_parameters()},
         events=events,
         x=message.features(torch.arange(len(events)), torch.float64).numpy(),
-        codes=model.codes(torch.arange(stream.num_nodes)).double().numpy(),
+        codes=model.node_encoding(torch.arange(stream.num_nodes)).double().numpy(),
         time_scale=message.time.scale,
         dim=DIM,
         slots=model.memory.slots,
@@ -91,7 +91,7 @@ def test_states_are_those_of_one_event_after_another(
         batch = stream[start : start + B]
         with torch.no_grad():
             scanned = model.scanned(model.window(start, start + len(batch)))
-            model.absorb(batch)
+            model.update_state(batch)
         window = scanned.window
         assert isinstance(scanned, ScannedMail) and window.events.offset == expected.position
         _, states, mails = expected.window(start + len(batch))
@@ -101,7 +101,7 @@ def test_states_are_those_of_one_event_after_another(
         for found, all_expected in (scanned.states, states), (scanned.mails, mails):
             wanted = np.stack([all_expected[entry] for entry in entries])
             np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10)
-        expected.absorb(start + len(batch))
+        expected.update_state(start + len(batch))
         check_nodes(model, expected)
 
 
@@ -109,11 +109,13 @@ def scores(model: MDGNN, start: int, stop: int, staleness: int) -> Tensor:
     """Scores of a batch's events, memory having taken in all batches before it."""
     with torch.no_grad():
         for at in range(0, start, B):
-            model.absorb(model._events[at : at + B])  # type: ignore[index]
+            model.update_state(model._events[at : at + B])  # type: ignore[index]
         window = model.window(start, stop)
-        view = model.look_into(window, torch.full((stop - start, 1), 3), staleness)
-        assert view.received is not None
-        return model.logits(view, model.scanned(window).measure(view.nodes, view.received))[:, 0]
+        subgraph = model.sample_window(window, torch.full((stop - start, 1), 3), staleness)
+        assert subgraph.version is not None
+        return model.logits(subgraph, model.scanned(window).updated_memory(subgraph.nodes, subgraph.version))[
+            :, 0
+        ]
 
 
 @pytest.mark.parametrize("staleness", [0, 1, 5])
@@ -156,7 +158,7 @@ def test_scores_do_see_what_is_earlier() -> None:
 def absorbed(model: MDGNN, stream: EventStream, b: int) -> dict[str, Tensor]:
     model.reset()
     for start in range(0, len(stream), b):
-        model.absorb(stream[start : start + b])
+        model.update_state(stream[start : start + b])
     return model.memory.snapshot()
 
 
@@ -181,7 +183,7 @@ def test_who_only_gets_mail_does_not_move() -> None:
     events: list[Event] = [(0, 1, 0.0), (2, 0, 1.0), (2, 3, 2.0), (0, 3, 3.0), (4, 4, 50.0)]
     stream = stream_of([*events, *[(5, 6, 60.0 + i) for i in range(20)]])
     model = made(stream)
-    model.absorb(stream)
+    model.update_state(stream)
     memory = model.memory
     assert isinstance(memory, ScanMailboxes)
     # Node 1 gets mail of its own event, and of 0's later ones. Its last event is its first.
@@ -195,7 +197,7 @@ def test_every_weight_learns_where_batches_are_as_many_as_rescanned(passes: int)
     stream = stream_of(events, features(len(events)), nodes=40)
     model = made(stream, passes=passes).train()
     for start in (0, 200):
-        model.absorb(stream[start : start + 200])
+        model.update_state(stream[start : start + 200])
     config = FitConfig.of({"batch_size": 200, "optimiser": "muon"})
     optimiser = optimiser_for(model, stream, config, 200)
     prepared = prepare_scan(model, stream[400:], stream.dst[:200].unsqueeze(1), 200)

@@ -84,9 +84,9 @@ def close(found: Tensor, wanted: Tensor) -> None:
 
 def measured(inside: scanned.Scanned, nodes: Tensor, places: Tensor) -> tuple[States, Tensor]:
     """What is measured of each node before a place, and in which order they came."""
-    entries = inside.window.received(nodes, places)
+    entries = inside.window.version(nodes, places)
     order = torch.argsort((entries < 0).long(), stable=True)
-    return inside.measure(nodes[order], entries[order]), order
+    return inside.updated_memory(nodes[order], entries[order]), order
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -109,7 +109,9 @@ def test_memory_of_every_batch_equals_a_loop_over_events(
     monkeypatch.setattr(scanned, "RESCANNED", again)
     n = 60 if again < RESCANNED else 700
     events = random_events(seed=b + passes, n=n)
-    stream, model, slow = pair_of(kind, events, again, features(b, n, how), passes=passes, codes=codes)
+    stream, model, slow = pair_of(
+        kind, events, again, features(b, n, how), passes=passes, node_encoding_dim=codes
+    )
     everyone = torch.arange(NODES)
     for batch in TemporalBatches(stream, b):
         start, stop = batch.offset, batch.offset + len(batch)
@@ -131,7 +133,7 @@ def test_memory_of_every_batch_equals_a_loop_over_events(
                 slow.last_event.get(node, events[0][2]) for node in range(NODES)
             ]
             assert int(model.memory.position) == stop
-            states, after = model.measure(everyone), slow.scan(stop, stop)
+            states, after = model.updated_memory(everyone), slow.scan(stop, stop)
         wanted = [after.at(node, stop) for node in range(NODES)]
         close(states.memory, torch.stack([memory for memory, _ in wanted]))
         assert states.last_event.tolist() == [t for _, t in wanted]
@@ -144,7 +146,7 @@ def test_absorbing_alone_moves_memory_as_the_scan_does(kind: str) -> None:
     events = random_events(seed=4, n=500)
     stream, one, slow = pair_of(kind, events)
     for batch in TemporalBatches(stream, 90):
-        one.absorb(batch)
+        one.update_state(batch)
         slow.take_in(batch.offset, batch.offset + len(batch))
     close(one.memory.memory, torch.stack([slow.memory.get(node, slow.zero) for node in range(NODES)]))
     assert int(one.memory.position) == 500
@@ -167,11 +169,11 @@ def test_all_events_at_one_time_are_scanned_again(monkeypatch: pytest.MonkeyPatc
 
 def test_events_that_do_not_follow_the_memory_are_refused() -> None:
     stream, model, _ = pair_of("jodie", random_events(seed=4))
-    model.absorb(stream[:20])
+    model.update_state(stream[:20])
     with pytest.raises(OptionError, match="already"):
-        model.absorb(stream[10:30])
+        model.update_state(stream[10:30])
     with pytest.raises(OptionError, match=r"20 events, and a scan cannot begin at event 30"):
-        model.absorb(stream[30:40])  # what lies between would be lost, or scanned from the wrong memory
+        model.update_state(stream[30:40])  # what lies between would be lost, or scanned from the wrong memory
 
 
 def cut_of(events: list[Event], event: int, start: int, staleness: int) -> int:
@@ -189,7 +191,7 @@ def test_logits_equal_those_from_memory_before_the_cut(
 ) -> None:
     n, b, generator = 620, 310, torch.Generator().manual_seed(staleness + passes)
     events = random_events(seed=staleness + passes, n=n)
-    options: dict[str, Any] = {"passes": passes, "codes": codes, "embed": embed}
+    options: dict[str, Any] = {"passes": passes, "node_encoding_dim": codes, "embed": embed}
     stream, model, memory = pair_of(kind, events, columns=features(passes, n, how), **options)
     slow = slow_twin(kind, model, events, memory.x.detach())
     compared = 0
@@ -199,9 +201,9 @@ def test_logits_equal_those_from_memory_before_the_cut(
             found = memory.take_in(start, stop)
             negatives = torch.randint(0, NODES, (b, 2), generator=generator)
             inside = model.scanned(model.window(start, stop))
-            view = model.with_prepared(model.look_into(inside.window, negatives, staleness))
-            assert view.received is not None
-            logits = model.logits(view, inside.measure(view.nodes, view.received))
+            subgraph = model.with_prepared(model.sample_window(inside.window, negatives, staleness))
+            assert subgraph.version is not None
+            logits = model.logits(subgraph, inside.updated_memory(subgraph.nodes, subgraph.version))
             inside.commit()
         for i, event in enumerate(range(start, stop)):
             src, dst, t = events[event]
@@ -223,9 +225,9 @@ def logits_of(model: MDGNN, stream: EventStream, b: int, staleness: int) -> Tens
         for batch in TemporalBatches(stream, b):
             inside = model.scanned(model.window(batch.offset, batch.offset + len(batch)))
             negatives = torch.full((len(batch), 1), 3)
-            view = model.with_prepared(model.look_into(inside.window, negatives, staleness))
-            assert view.received is not None
-            found.append(model.logits(view, inside.measure(view.nodes, view.received)))
+            subgraph = model.with_prepared(model.sample_window(inside.window, negatives, staleness))
+            assert subgraph.version is not None
+            found.append(model.logits(subgraph, inside.updated_memory(subgraph.nodes, subgraph.version)))
             inside.commit()
     return torch.cat(found)
 
@@ -251,7 +253,7 @@ def test_nothing_at_or_after_its_time_matters_to_a_logit(
     n = 60
     events = random_events(seed=staleness + b, n=n)
     x = features(b, n, "numbers")["x"]
-    units, options = stream_with(events, x=x), {"embed": embed, "codes": 3}
+    units, options = stream_with(events, x=x), {"embed": embed, "node_encoding_dim": 3}
     usual = scores(kind, events, x, staleness, b, units, **options)
     changed = 0
     for event in (1, 9, 23, 24, 40, 59):
@@ -286,7 +288,8 @@ def test_a_strictly_earlier_event_of_the_same_batch_matters_when_nothing_is_stal
 
     def moved(staleness: int) -> list[bool]:
         one, two = (
-            scores(kind, each, x, staleness, 6, units, passes=passes, codes=3) for each in (events, other)
+            scores(kind, each, x, staleness, 6, units, passes=passes, node_encoding_dim=3)
+            for each in (events, other)
         )
         return (one[:, 0] != two[:, 0]).tolist()
 

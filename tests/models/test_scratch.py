@@ -15,8 +15,8 @@ IDLE = 11  # a node of the stream without events
 
 def scores(model: MDGNN, pairs: list[tuple[int, int]], t: float) -> torch.Tensor:
     src, dst = torch.tensor(pairs).T
-    view = model.look_at(src, dst, torch.full((len(pairs),), t, dtype=torch.float64))
-    return model.score(view, model.measure(view.nodes))[0].detach()
+    subgraph = model.sample_pairs(src, dst, torch.full((len(pairs),), t, dtype=torch.float64))
+    return model.score(subgraph, model.updated_memory(subgraph.nodes))[0].detach()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -31,7 +31,7 @@ def test_the_blank_node_is_as_one_without_events(kind: str, embed: str) -> None:
         found = scores(scratch, [(blank, 3), (2, blank), (blank, blank), (4, 5)], t)
         assert torch.allclose(found, scores(model, [(IDLE, 3), (2, IDLE), (IDLE, IDLE), (4, 5)], t))
         for one in (model, scratch):
-            one.absorb(batch)
+            one.update_state(batch)
     assert not scratch.memory.memory[blank].any()
     scratch.memory.reset()
     assert int(scratch.memory.position) == 0 and int(model.memory.position) == len(stream)
@@ -43,9 +43,9 @@ def test_a_blank_node_has_no_features(kind: str) -> None:
     node_x = torch.randn(12, 3)
     node_x[IDLE] = 0
     stream = EventStream(plain.src, plain.dst, plain.t, node_x=node_x, num_nodes=12)
-    model = make(kind, stream, codes=2)
-    model.codes.table[IDLE] = 0
-    model.absorb(stream)
+    model = make(kind, stream, node_encoding_dim=2)
+    model.node_encoding.table[IDLE] = 0
+    model.update_state(stream)
     t = float(stream.t[-1]) + 1
     found = scores(scratch_of(model), [(12, 3), (2, 12), (1, 3)], t)
     assert torch.allclose(found, scores(model, [(IDLE, 3), (2, IDLE), (1, 3)], t))
@@ -55,11 +55,11 @@ def test_a_blank_node_has_no_features(kind: str) -> None:
 def test_the_model_stays_as_it_is(kind: str) -> None:
     stream = stream_of(random_events(seed=3))
     model = make(kind, stream).train()
-    model.absorb(stream[:20])
+    model.update_state(stream[:20])
     before = state_of(model)
     scratch = scratch_of(model)
     assert not scratch.training and model.training
-    scratch.absorb(stream[20:40])
+    scratch.update_state(stream[20:40])
     scratch.memory.reset()
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     for own, theirs in zip(model.parameters(), scratch.parameters(), strict=True):

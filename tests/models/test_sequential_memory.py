@@ -5,7 +5,7 @@ import torch
 
 from pres.errors import OptionError
 from pres.models import MDGNN
-from pres.models.half_events import HalfEvents, half_events
+from pres.models.incidences import BatchIncidences, find_incidences
 from pres.models.scratch import scratch_of
 from pres.sampling import TemporalBatches
 from tests.models.conftest import KINDS, make, random_events, stream_of
@@ -16,13 +16,13 @@ VISIBILITIES = ("fresh", "batch")
 def one_at_a_time(model: MDGNN, stream: Any, stop: int) -> None:
     """The slow way: every event is a batch of its own."""
     for batch in TemporalBatches(stream[:stop], 1):
-        model.absorb(batch)
+        model.update_state(batch)
 
 
 def assert_same_state(one: MDGNN, two: MDGNN) -> None:
     """What comes next depends on the memory with its mail taken in, and on the mailboxes as sets."""
     nodes = torch.arange(len(one.mailboxes.last_update))
-    a, b = one.measure(nodes), two.measure(nodes)
+    a, b = one.updated_memory(nodes), two.updated_memory(nodes)
     assert torch.allclose(a.memory, b.memory, atol=1e-10)
     assert torch.equal(a.last_update, b.last_update) and torch.equal(a.pending, b.pending)
     assert torch.equal(one.mailboxes.count, two.mailboxes.count)
@@ -47,9 +47,9 @@ def test_exact_memory_is_that_of_one_event_at_a_time(kind: str, b: int, visibili
     fast, slow = make(kind, stream, **options), make(kind, stream, **options)
     done = 0
     for batch in TemporalBatches(stream, b):
-        fast.absorb(batch, sequential=True)
+        fast.update_state(batch, sequential=True)
         for single in TemporalBatches(batch, 1):
-            slow.absorb(single)
+            slow.update_state(single)
         done += len(batch)
         assert_same_state(fast, slow)
     assert done == len(stream) and float(fast.memory.memory.std()) > 0.05
@@ -59,66 +59,66 @@ def test_exact_memory_is_that_of_one_event_at_a_time(kind: str, b: int, visibili
 def test_memory_before_each_event_is_what_one_event_at_a_time_measures(kind: str) -> None:
     stream = stream_of(random_events(seed=5, n=150))
     fast, slow = make(kind, stream), make(kind, stream)
-    fast.absorb(stream[:30], sequential=True)
+    fast.update_state(stream[:30], sequential=True)
     one_at_a_time(slow, stream, 30)
     batch = stream[30:90]
     found = fast.sequential.memory(fast, batch)
     for e, single in enumerate(TemporalBatches(batch, 1)):
-        for end, half in ((single.src, found.halves.of_src[e]), (single.dst, found.halves.of_dst[e])):
-            expected = slow.measure(end)
+        for end, half in ((single.src, found.incidences.of_src[e]), (single.dst, found.incidences.of_dst[e])):
+            expected = slow.updated_memory(end)
             assert torch.allclose(found.memory[half], expected.memory[0], atol=1e-10)
             assert found.last_update[half] == expected.last_update[0]
-        slow.absorb(single)
+        slow.update_state(single)
 
 
 @pytest.mark.parametrize("kind", ["tgn", "jodie"])
 def test_levels_are_those_of_events_where_mail_goes_to_endpoints(kind: str) -> None:
     stream = stream_of(random_events(seed=7, n=150))
-    halves = half_events(make(kind, stream), stream)
-    level = torch.zeros(len(halves.node), dtype=torch.int64)
-    level[halves.moved] = halves.levels()
-    expected = [0] * len(halves.node)
-    last: dict[int, int] = {}  # the node's half-event before
-    halves_of = list(zip(halves.of_src.tolist(), halves.of_dst.tolist(), strict=True))
+    incidences = find_incidences(make(kind, stream), stream)
+    level = torch.zeros(len(incidences.node), dtype=torch.int64)
+    level[incidences.moved] = incidences.levels()
+    expected = [0] * len(incidences.node)
+    last: dict[int, int] = {}  # the node's incidence before
+    incidences_of = list(zip(incidences.of_src.tolist(), incidences.of_dst.tolist(), strict=True))
     for e, (src, dst) in enumerate(zip(stream.src.tolist(), stream.dst.tolist(), strict=True)):
-        for node, half in {src: halves_of[e][0], dst: halves_of[e][1]}.items():
+        for node, half in {src: incidences_of[e][0], dst: incidences_of[e][1]}.items():
             if node in last:
-                before = int(halves.event[last[node]])
-                expected[half] = 1 + max(expected[h] for h in halves_of[before])
-        for node, half in {src: halves_of[e][0], dst: halves_of[e][1]}.items():
+                before = int(incidences.event[last[node]])
+                expected[half] = 1 + max(expected[h] for h in incidences_of[before])
+        for node, half in {src: incidences_of[e][0], dst: incidences_of[e][1]}.items():
             last[node] = half
     assert level.tolist() == expected
 
 
 def test_levels_are_found_once_for_a_model_and_its_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = stream_of(random_events(seed=7, n=150))
-    model, levels, found = make("jodie", stream), HalfEvents.levels, []
+    model, levels, found = make("jodie", stream), BatchIncidences.levels, []
 
-    def counted(halves: HalfEvents) -> torch.Tensor:
-        found.append(halves)
-        return levels(halves)
+    def counted(incidences: BatchIncidences) -> torch.Tensor:
+        found.append(incidences)
+        return levels(incidences)
 
-    monkeypatch.setattr(HalfEvents, "levels", counted)
+    monkeypatch.setattr(BatchIncidences, "levels", counted)
     for _ in range(2):
         for replayed in (scratch_of(model), model):
             replayed.reset()
             for batch in TemporalBatches(stream, 50):
-                replayed.absorb(batch, sequential=True)
+                replayed.update_state(batch, sequential=True)
     assert len(found) == 3
 
 
 def test_what_has_no_order_of_single_events_is_refused() -> None:
     stream = stream_of(random_events(seed=8, n=150))
     with pytest.raises(OptionError, match="needs a mailbox of several slots"):
-        make("apan", stream, aggregate="mean").absorb(stream[:10], sequential=True)
+        make("apan", stream, aggregate="mean").update_state(stream[:10], sequential=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_last_update_is_left_to_the_next_loss(kind: str) -> None:
     stream = stream_of(random_events(seed=9, n=150))
     model = make(kind, stream)
-    model.absorb(stream[:50], sequential=True)
-    view = model.look(stream[50:60], stream[50:60].dst.unsqueeze(1))
-    model.score(view, model.measure(view.nodes))[0].sum().backward()  # type: ignore[no-untyped-call]
+    model.update_state(stream[:50], sequential=True)
+    subgraph = model.sample(stream[50:60], stream[50:60].dst.unsqueeze(1))
+    model.score(subgraph, model.updated_memory(subgraph.nodes))[0].sum().backward()  # type: ignore[no-untyped-call]
     for name, parameter in model.updater.named_parameters():
         assert parameter.grad is not None and float(parameter.grad.abs().sum()) > 0, name

@@ -25,8 +25,8 @@ def options_of(kind: str, embed: str, visibility: str) -> dict[str, Any]:
 def scores_at(
     model: MDGNN, src: torch.Tensor, dst: torch.Tensor, t: torch.Tensor, **options: Any
 ) -> torch.Tensor:
-    view = model.look_at(src, dst, t, **options)
-    return model.score(view, model.measure(view.nodes))[0].detach()
+    subgraph = model.sample_pairs(src, dst, t, **options)
+    return model.score(subgraph, model.updated_memory(subgraph.nodes))[0].detach()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -37,15 +37,15 @@ def test_the_pairs_of_a_batch_look_as_the_batch_does(kind: str, embed: str, visi
     model = make(kind, stream, **options_of(kind, embed, visibility))
     some = torch.tensor([1, 4, 7, 11])
     for batch in TemporalBatches(stream, B):
-        view = model.look(batch, (batch.dst.unsqueeze(1) + 1) % 9)
-        positive = model.score(view, model.measure(view.nodes))[0]
+        subgraph = model.sample(batch, (batch.dst.unsqueeze(1) + 1) % 9)
+        positive = model.score(subgraph, model.updated_memory(subgraph.nodes))[0]
         found = scores_at(model, batch.src, batch.dst, batch.t)
         assert torch.allclose(found, positive, atol=1e-12)
         part = scores_at(model, batch.src[some], batch.dst[some], batch.t[some])
         assert torch.allclose(part, positive[some], atol=1e-12)
         reverse = scores_at(model, batch.src.flip(0), batch.dst.flip(0), batch.t.flip(0))
         assert torch.allclose(reverse.flip(0), positive, atol=1e-12)
-        model.absorb(batch)
+        model.update_state(batch)
     assert float(found.std()) > 0.01
 
 
@@ -59,8 +59,8 @@ def test_any_pairs_at_any_time_equal_a_loop_over_nodes(kind: str, visibility: st
     generator = torch.Generator().manual_seed(1)
     for start in (0, 20, 40, 60):
         if start:
-            model.absorb(stream[start - 20 : start])
-            slow.absorb(start - 20, start, visibility)
+            model.update_state(stream[start - 20 : start])
+            slow.update_state(start - 20, start, visibility)
         known = events[start - 1][2] if start else events[0][2]
         src, dst = torch.randint(0, 12, (2, 30), generator=generator)
         t = known + torch.randint(0, 30, (30,), generator=generator) / 2.0
@@ -76,11 +76,11 @@ def test_once_per_node_is_once_per_time_after_the_last_event(kind: str) -> None:
     stream = stream_of(random_events(seed=5))
     model, each = make(kind, stream, embed="node"), make(kind, stream)
     for one in (model, each):
-        one.absorb(stream)
+        one.update_state(stream)
     src, dst = torch.tensor([0, 0, 0, 3]), torch.tensor([1, 1, 2, 0])
     t = stream.t[-1] + torch.tensor([1.0, 9.0, 9.0, 1.0])
     assert torch.allclose(scores_at(model, src, dst, t), scores_at(each, src, dst, t), atol=1e-12)
-    assert len(model.look_at(src, dst, t).roots) == 6  # 0, 1 and 3 at one time, 0, 1 and 2 at the other
+    assert len(model.sample_pairs(src, dst, t).roots) == 6  # 0, 1 and 3 at one time, 0, 1 and 2 at the other
 
 
 def test_whole_times_are_asked_at_fractions_too() -> None:
@@ -98,17 +98,17 @@ def test_whole_times_are_asked_at_fractions_too() -> None:
 def test_what_cannot_be_looked_at_is_one_clear_line(kind: str) -> None:
     stream = stream_of(random_events(seed=9))
     model = make(kind, stream)
-    model.absorb(stream[:20])
+    model.update_state(stream[:20])
     two, late = torch.tensor([1, 2]), stream.t[30].repeat(2)
     with pytest.raises(OptionError, match=r"shapes \[2\], \[2\], \[1\]"):
-        model.look_at(two, two, late[:1])
+        model.sample_pairs(two, two, late[:1])
     with pytest.raises(OptionError, match="position=10 is not between the 20 events"):
-        model.look_at(two, two, late, position=10)
+        model.sample_pairs(two, two, late, position=10)
     with pytest.raises(OptionError, match="position=61"):
-        model.look_at(two, two, late, position=61)
+        model.sample_pairs(two, two, late, position=61)
     with pytest.raises(OptionError, match=r"pres\.predict goes back"):
-        model.look_at(two, two, torch.stack([stream.t[5], late[0]]))
-    assert len(model.look_at(two, two, stream.t[19].repeat(2)).src) == 2
+        model.sample_pairs(two, two, torch.stack([stream.t[5], late[0]]))
+    assert len(model.sample_pairs(two, two, stream.t[19].repeat(2)).src) == 2
 
 
 def test_a_model_knows_its_stream() -> None:
@@ -156,18 +156,18 @@ def test_batches_looked_at_together_are_those_looked_at_alone(
     model = make(kind, stream, **options)
     batches = TemporalBatches(stream, B)
     negatives = (torch.stack([stream.dst + 1, stream.dst + 4], dim=1)) % 9
-    views = model.look_ahead(stream, negatives, B, seed=3)
-    deliveries = model.address_ahead(stream, B)
-    assert len(views) == len(deliveries) == len(batches) == 5
-    for view, delivery, batch in zip(views, deliveries, batches, strict=True):
+    subgraphs = model.sample_batches(stream, negatives, B, seed=3)
+    routings = model.route_batches(stream, B)
+    assert len(subgraphs) == len(routings) == len(batches) == 5
+    for subgraph, routing, batch in zip(subgraphs, routings, batches, strict=True):
         own = negatives[batch.offset : batch.offset + B]
-        (alone,) = model.look_ahead(batch, own, B, seed=3)
-        same(view, alone)
-        same(delivery, model.address(batch))
-        score, other = model.look(batch, own, seed=3), model.with_prepared(view)
-        states = model.measure(view.nodes)
+        (alone,) = model.sample_batches(batch, own, B, seed=3)
+        same(subgraph, alone)
+        same(routing, model.route(batch))
+        score, other = model.sample(batch, own, seed=3), model.with_prepared(subgraph)
+        states = model.updated_memory(subgraph.nodes)
         assert torch.equal(model.score(score, states)[1], model.score(other, states)[1])
-        model.absorb(batch)
+        model.update_state(batch)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -176,19 +176,19 @@ def test_no_events_are_a_batch_of_none(kind: str, embed: str) -> None:
     stream = stream_of(random_events(seed=5))
     model = make(kind, stream, embed=embed)
     nothing = stream[:0]
-    view = model.look(nothing, stream.dst[:0].unsqueeze(1))
-    at_nothing = model.look_at(nothing.src, nothing.dst, nothing.t)
-    for looked in (view, at_nothing):
+    subgraph = model.sample(nothing, stream.dst[:0].unsqueeze(1))
+    at_nothing = model.sample_pairs(nothing.src, nothing.dst, nothing.t)
+    for looked in (subgraph, at_nothing):
         assert len(looked.nodes) == len(looked.roots) == len(looked.src) == 0
-    assert len(model.address(nothing).endpoints) == 0
+    assert len(model.route(nothing).endpoints) == 0
 
 
 def test_events_that_are_no_whole_number_of_batches_are_refused() -> None:
     stream = stream_of(random_events(seed=5))
     model = make("tgn", stream)
     for ask in (
-        lambda: model.look_ahead(stream[:59], stream.dst[:59].unsqueeze(1), 20),
-        lambda: model.address_ahead(stream[:59], 20),
+        lambda: model.sample_batches(stream[:59], stream.dst[:59].unsqueeze(1), 20),
+        lambda: model.route_batches(stream[:59], 20),
     ):
         with pytest.raises(OptionError, match="no whole number of batches of 20"):
             ask()
@@ -198,7 +198,7 @@ def test_a_part_of_a_batch_is_embedded_as_at_the_beginning_of_the_batch() -> Non
     stream = stream_of(random_events(seed=5))
     model = make("tgn", stream, embed="node")
     part = stream[40:50]
-    (hop,) = model.look(part, (part.dst.unsqueeze(1) + 1) % 9, batch_start=30).hops
+    (hop,) = model.sample(part, (part.dst.unsqueeze(1) + 1) % 9, batch_start=30).hops
     assert len(hop.event) and int(hop.event.max()) < 30
 
 
@@ -210,12 +210,14 @@ def test_parts_of_a_batch_looked_at_together_are_those_looked_at_alone(
 ) -> None:
     stream = stream_of(random_events(seed=6))
     model = make(kind, stream, **options_of(kind, embed, visibility))
-    model.absorb(stream[:12])
+    model.update_state(stream[:12])
     batch = stream[12:]
     negatives = (batch.dst.unsqueeze(1) + 1) % 9
-    views = model.look_ahead(batch, negatives, B, 3, 12)
-    assert len(views) == 4
-    for view, step in zip(views, TemporalBatches(batch, B), strict=True):
-        (alone,) = model.look_ahead(step, negatives[step.offset - 12 :][:B], B, 3, 12)
-        assert torch.equal(model.measure(view.nodes).memory, model.measure(alone.nodes).memory)
-        same(view, alone)
+    subgraphs = model.sample_batches(batch, negatives, B, 3, 12)
+    assert len(subgraphs) == 4
+    for subgraph, step in zip(subgraphs, TemporalBatches(batch, B), strict=True):
+        (alone,) = model.sample_batches(step, negatives[step.offset - 12 :][:B], B, 3, 12)
+        assert torch.equal(
+            model.updated_memory(subgraph.nodes).memory, model.updated_memory(alone.nodes).memory
+        )
+        same(subgraph, alone)

@@ -87,21 +87,21 @@ def test_the_mean_of_a_batchs_mail_equals_a_loop() -> None:
     stream = stream_of(events, x)
     model = make("tgn", stream, aggregate="mean")
     first, second = TemporalBatches(stream, 15)
-    model.absorb(first)
-    model.absorb(second)
+    model.update_state(first)
+    model.update_state(second)
     memory = model.memory.memory
     train = x[: len(stream.split().train)]
     standard = ((x - train.mean(0)) / train.std(0, correction=0)).double()
     for node in range(12):
-        letters = []
+        raw_messages = []
         for i in range(15, 30):
             src, dst, _ = events[i]
             if node in (src, dst):
                 partner = dst if node == src else src
-                letters.append(torch.cat([memory[node], memory[partner], standard[i]]))
-        if letters:
-            assert torch.allclose(model.mailboxes.mail[node, 0], torch.stack(letters).mean(0), atol=1e-6)
-            assert model.mailboxes.count[node] == len(letters)
+                raw_messages.append(torch.cat([memory[node], memory[partner], standard[i]]))
+        if raw_messages:
+            assert torch.allclose(model.mailboxes.mail[node, 0], torch.stack(raw_messages).mean(0), atol=1e-6)
+            assert model.mailboxes.count[node] == len(raw_messages)
 
 
 def attended(layer: Any, own: Tensor, now: Tensor, neighbours: Tensor) -> Tensor:
@@ -124,11 +124,11 @@ def test_two_layers_equal_a_recursion_over_single_queries() -> None:
         isinstance(model, TGN) and isinstance(model.embedding, TemporalAttention) and model.index is not None
     )
     for batch in TemporalBatches(stream[:40], 8):
-        model.absorb(batch)
+        model.update_state(batch)
     embedding, index = model.embedding, model.index
 
     def embed(node: int, cutoff: int, t: float, layer: int) -> Tensor:
-        memory: Tensor = model.measure(torch.tensor([node])).memory[0]
+        memory: Tensor = model.updated_memory(torch.tensor([node])).memory[0]
         if layer == 0:
             return memory
         found = index.recent(torch.tensor([node]), torch.tensor([cutoff]), model.neighbours)
@@ -144,26 +144,26 @@ def test_two_layers_equal_a_recursion_over_single_queries() -> None:
         return attended(embedding.layers[layer - 1], own, now[0], inputs[0, : int(found.mask.sum())])
 
     batch = stream[40:46]
-    view = model.look(batch, batch.dst.unsqueeze(1))
-    found = model.embed(view, model.measure(view.nodes))
+    subgraph = model.sample(batch, batch.dst.unsqueeze(1))
+    found = model.embed(subgraph, model.updated_memory(subgraph.nodes))
     cutoffs = index.cutoffs(batch).tolist()
     for i in range(len(batch)):
         expected = embed(int(batch.src[i]), cutoffs[i], float(batch.t[i]), layer=2)
-        assert torch.allclose(found[view.src[i]], expected, atol=1e-9)
+        assert torch.allclose(found[subgraph.src[i]], expected, atol=1e-9)
 
 
 def test_per_node_embeddings_ask_each_node_once() -> None:
     stream = stream_of(random_events(seed=11))
     model = make("tgn", stream, embed="node")
     for batch in TemporalBatches(stream[:48], 12):
-        model.absorb(batch)
+        model.update_state(batch)
     batch = stream[48:60]
-    view = model.look(batch, batch.src.unsqueeze(1))
+    subgraph = model.sample(batch, batch.src.unsqueeze(1))
     distinct = set(batch.src.tolist()) | set(batch.dst.tolist())
-    assert len(view.roots) == len(distinct)
-    assert torch.equal(view.nodes[view.roots[view.src]], batch.src)
-    assert torch.equal(view.nodes[view.roots[view.negatives[:, 0]]], batch.src)
-    assert view.hops[0].event.max() < 48  # only earlier batches
+    assert len(subgraph.roots) == len(distinct)
+    assert torch.equal(subgraph.nodes[subgraph.roots[subgraph.src]], batch.src)
+    assert torch.equal(subgraph.nodes[subgraph.roots[subgraph.negatives[:, 0]]], batch.src)
+    assert subgraph.hops[0].event.max() < 48  # only earlier batches
 
 
 def test_features_of_any_scale_serve_alike() -> None:
@@ -197,11 +197,11 @@ def test_a_frozen_model_scores_as_before_with_categories_too() -> None:
     for embed in ("event", "node"):
         model = make("tgn", stream, embed=embed)
         for batch in TemporalBatches(stream[:48], 12):
-            model.absorb(batch)
+            model.update_state(batch)
 
         def scored(model: TGN = model) -> Tensor:  # type: ignore[assignment]
-            view = model.look(stream[48:], stream[48:].src.unsqueeze(1))
-            return model.score(view, model.measure(view.nodes))[0].detach()
+            subgraph = model.sample(stream[48:], stream[48:].src.unsqueeze(1))
+            return model.score(subgraph, model.updated_memory(subgraph.nodes))[0].detach()
 
         free = scored()
         model.requires_grad_(False)
@@ -212,6 +212,6 @@ def test_a_model_needs_no_encoding_of_time() -> None:
     stream = stream_of(random_events(seed=6))
     for kind in ("tgn", "jodie"):
         model = make(kind, stream, time_dim=0)
-        model.absorb(stream[:30])
-        view = model.look(stream[30:40], stream[30:40].src.unsqueeze(1))
-        assert bool(model.score(view, model.measure(view.nodes))[0].isfinite().all())
+        model.update_state(stream[:30])
+        subgraph = model.sample(stream[30:40], stream[30:40].src.unsqueeze(1))
+        assert bool(model.score(subgraph, model.updated_memory(subgraph.nodes))[0].isfinite().all())

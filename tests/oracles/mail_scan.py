@@ -132,7 +132,7 @@ class SlowMailScan:
             nodes, _, after, mails = self.scan(lambda *entry: before[entry], self.position, stop)
         return nodes, after, mails
 
-    def absorb(self, stop: int) -> None:
+    def update_state(self, stop: int) -> None:
         """Take in the events up to ``stop``: all but the last ones, which are scanned again."""
         t = self.events[stop - 1][2]
         tied = next(i for i, event in enumerate(self.events) if event[2] == t)

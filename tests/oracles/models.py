@@ -63,7 +63,7 @@ class SlowModel:
     def updated_at(self, node: int) -> float:
         return self.last_update.get(node, self.events[0][2])
 
-    def measure(self, node: int) -> tuple[Array, float]:
+    def updated_memory(self, node: int) -> tuple[Array, float]:
         """The memory with its mail taken in, and the time it is of."""
         mails = self.mailbox.get(node, [])
         old = self.committed(node)
@@ -129,7 +129,7 @@ class SlowModel:
 
     def known(self, node: int) -> Array:
         """The memory, and who the node is."""
-        memory = self.measure(node)[0]
+        memory = self.updated_memory(node)[0]
         return memory + self.linear("node_projection", self.codes[node]) if self.codes.size else memory
 
     def embed(self, node: int, t: float, before: int | None) -> Array:
@@ -161,7 +161,7 @@ class SlowModel:
         hidden = hidden + self.linear("link.dst", self.embed(dst, t, before))
         return float(self.linear("link.out", np.maximum(hidden, 0))[0])
 
-    def absorb(
+    def update_state(
         self, start: int, stop: int, visibility: str = "fresh", drawn: Sequence[Sequence[int]] = ()
     ) -> set[int]:
         """Take in the events of one batch: commit, then send the last mail, of own events first.
@@ -171,7 +171,7 @@ class SlowModel:
         """
         nodes = {node for src, dst, _ in self.events[start:stop] for node in (src, dst)}
         nodes |= {node for row in drawn for node in row}
-        measured = {node: self.measure(node) for node in nodes}
+        measured = {node: self.updated_memory(node) for node in nodes}
         for node, (memory, t) in measured.items():
             self.memory[node], self.last_update[node] = memory, t
         sent: dict[int, list[tuple[tuple[int, int, int], Letter]]] = {}
@@ -184,15 +184,15 @@ class SlowModel:
             ends = [(src, dst)] if src == dst else [(src, dst), (dst, src)]
             for side, (own, partner) in enumerate(ends):
                 memories = self.committed(own), self.committed(partner)
-                letter = Letter(own, partner, *memories, event, t)
-                sent.setdefault(own, []).append(((1, event, side), letter))
+                raw_message = Letter(own, partner, *memories, event, t)
+                sent.setdefault(own, []).append(((1, event, side), raw_message))
                 self.last_event[own] = t
                 if self.kind == "apan":
                     before = start if visibility == "batch" else None
                     for other, *_ in history(self.events, own, t, before)[: self.neighbours]:
-                        sent.setdefault(other, []).append(((0, event, side), letter))
-        for node, letters in sent.items():
-            _, last = max(letters, key=lambda entry: entry[0])
+                        sent.setdefault(other, []).append(((0, event, side), raw_message))
+        for node, raw_messages in sent.items():
+            _, last = max(raw_messages, key=lambda entry: entry[0])
             self.mailbox[node] = [*self.mailbox.get(node, []), last][-self.slots :]
-            self.count[node] = sum(own for (own, _, _), _ in letters)
+            self.count[node] = sum(own for (own, _, _), _ in raw_messages)
         return set(sent)

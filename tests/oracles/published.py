@@ -71,11 +71,11 @@ class SlowPublished(SlowModel):
         return bool(self.mailbox.get(node))
 
     def measured(self, node: int) -> Array:
-        return super().measure(node)[0]
+        return super().updated_memory(node)[0]
 
     def predicted(self, node: int) -> Array:
         """Eq. 6: from the last update to the newest mail."""
-        elapsed = (super().measure(node)[1] - self.updated_at(node)) / self.gap
+        elapsed = (super().updated_memory(node)[1] - self.updated_at(node)) / self.gap
         predicted: Array = self.committed(node) + elapsed * self.mean(node)
         return predicted
 
@@ -86,9 +86,9 @@ class SlowPublished(SlowModel):
         corrected: Array = (1 - self.gamma) * self.predicted(node) + self.gamma * self.measured(node)
         return corrected
 
-    def measure(self, node: int) -> tuple[Array, float]:
+    def updated_memory(self, node: int) -> tuple[Array, float]:
         """What embeddings see and what is written back, and the time it is of."""
-        t = super().measure(node)[1]
+        t = super().updated_memory(node)[1]
         return (self.corrected(node) if self.reading == "equations" else self.measured(node)), t
 
     def transition(self, node: int) -> Array:
@@ -182,7 +182,7 @@ class SlowPublished(SlowModel):
         """Keep memories, send mail, and record each transition the first time that its node has a role."""
         known = {node: component for node, component in roles.items() if node in self.unrecorded}
         moved = {node: self.transition(node) for node in known}
-        recipients = self.absorb(start, stop, drawn=senders)
+        recipients = self.update_state(start, stop, drawn=senders)
         for node, component in known.items():
             key, delta = (node, component), moved[node]
             self.n[key] = self.n.get(key, 0) + 1

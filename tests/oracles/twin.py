@@ -26,7 +26,7 @@ def slow_twin(kind: str, model: MDGNN, events: list[tuple[int, int, float]], x: 
         slots=1 if model.scans else model.mailboxes.slots,
         neighbours=model.neighbours,
         heads=2,
-        codes=model.codes.table.numpy(),
+        codes=model.node_encoding.table.numpy(),
         cell="gru" if model.scans or _gated(model) else "published",
     )
 
@@ -40,7 +40,7 @@ def scan_twin(
     return SlowScan(
         events=events,
         x=x.double(),
-        codes=model.codes.table,
+        codes=model.node_encoding.table,
         update=(cell.update.weight, cell.update.bias),
         new=(cell.new.weight, cell.new.bias),
         frequency=time.frequency,

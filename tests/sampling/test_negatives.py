@@ -118,9 +118,9 @@ def test_batches_drawn_for_together_are_those_drawn_for_alone(
 ) -> None:
     stream = as_stream(events, directed=directed)
     sampler = NegativeSampler(stream, strategy, pool="nodes", train_end=4)  # type: ignore[arg-type]
-    turns = len(events) // b
-    found = sampler.sample(stream[: turns * b], count=2, seed=3, turns=turns)
-    for turn in range(turns):
+    num_batches = len(events) // b
+    found = sampler.sample(stream[: num_batches * b], count=2, seed=3, num_batches=num_batches)
+    for turn in range(num_batches):
         own = slice(turn * b, turn * b + b)
         alone = sampler.sample(stream[own], count=2, seed=3)
         assert torch.equal(found.nodes[own], alone.nodes)
@@ -139,9 +139,9 @@ def test_windows_of_batches_are_drawn_for_as_if_each_were_a_batch(
 ) -> None:
     stream = as_stream(events, directed=directed)
     sampler = NegativeSampler(stream, strategy, pool="nodes", train_end=4)  # type: ignore[arg-type]
-    turns = len(events) // b
-    found = sampler.sample(stream[: turns * b], count=2, seed=3, turns=turns, window=window)
-    for turn in range(turns):
+    num_batches = len(events) // b
+    found = sampler.sample(stream[: num_batches * b], count=2, seed=3, num_batches=num_batches, window=window)
+    for turn in range(num_batches):
         for first in range(0, b, window):
             own = slice(turn * b + first, turn * b + min(first + window, b))
             alone = sampler.sample(stream[own], count=2, seed=3)

@@ -68,7 +68,7 @@ def test_the_objective_changes_gradients(kind: str) -> None:
     def gradients(beta: float) -> dict[str, torch.Tensor]:
         model = make(kind, stream).train()
         for batch in TemporalBatches(stream[:60], 20):
-            model.absorb(batch)
+            model.update_state(batch)
         optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)
         negatives = (stream[60:].dst.unsqueeze(1) + 1) % 12
         smoothing = PRES(beta=beta, filter=False) if beta else None
@@ -112,18 +112,18 @@ def test_a_corrected_memory_does_not_depend_on_roles_or_on_the_batch_to_come(kin
             model, prepare(model, batch, (batch.dst.unsqueeze(1) + 1) % 12, len(batch))[0], optimiser
         )
     batch = stream[60:]
-    one = model.measure(model.look(batch, (batch.dst.unsqueeze(1) + 1) % 12).nodes)
+    one = model.updated_memory(model.sample(batch, (batch.dst.unsqueeze(1) + 1) % 12).nodes)
     turned = stream_of([(d, s, t) for s, d, t in random_events(seed=2, n=80)])  # both ends change roles
-    drawn = model.look(turned[60:], (batch.src.unsqueeze(1) + 1) % 12).nodes
+    drawn = model.sample(turned[60:], (batch.src.unsqueeze(1) + 1) % 12).nodes
     swapped = torch.randperm(12, generator=torch.Generator().manual_seed(0))[: len(batch)]
-    two = model.measure(model.look(batch, swapped.repeat(20)[: len(batch)].unsqueeze(1)).nodes)
+    two = model.updated_memory(model.sample(batch, swapped.repeat(20)[: len(batch)].unsqueeze(1)).nodes)
     shared = one.nodes[torch.isin(one.nodes, two.nodes)]
     assert len(shared) > 4
     pair = one.kept[one.places_of(shared)], two.kept[two.places_of(shared)]
     assert torch.allclose(*pair, atol=1e-12)
-    other, again = model.measure(drawn), drawn[torch.isin(drawn, one.nodes)]
+    other, again = model.updated_memory(drawn), drawn[torch.isin(drawn, one.nodes)]
     assert torch.allclose(other.kept[other.places_of(again)], one.kept[one.places_of(again)], atol=1e-12)
-    alone = model.measure(shared[:1])
+    alone = model.updated_memory(shared[:1])
     assert torch.allclose(alone.kept[0], one.kept[one.places_of(shared[:1])][0], atol=1e-12)
 
 
@@ -145,7 +145,7 @@ def test_trackers_hold_the_transitions_of_endpoints_and_of_negatives_with_mail(k
         }
         for component, nodes in roles.items():
             for node in sorted(nodes):
-                states = model.measure(torch.tensor([node]))
+                states = model.updated_memory(torch.tensor([node]))
                 transition = (node, int(model.mailboxes.mails_received[node]))
                 if (
                     transition in recorded
@@ -175,10 +175,10 @@ def test_algorithm_2_embeds_the_measurement_but_keeps_the_correction(kind: str) 
         train_on_batch(
             model, prepare(model, batch, (batch.dst.unsqueeze(1) + 1) % 12, len(batch))[0], optimiser
         )
-    states = model.measure(torch.arange(9))
+    states = model.updated_memory(torch.arange(9))
     assert torch.equal(states.memory, states.measured)
     assert not torch.allclose(states.kept, states.measured)
-    model.absorb(stream[40:50])
+    model.update_state(stream[40:50])
     touched = torch.unique(torch.cat([stream[40:50].src, stream[40:50].dst]))
     assert torch.allclose(model.memory.memory[touched], states.kept[touched], atol=1e-12)
 
@@ -265,6 +265,6 @@ def test_a_run_says_how_it_differs_from_the_standard() -> None:
     model = build_model("jodie", EVENTS, {"memory_dim": 16, "cell": "scan"})
     run = pres.fit(model, EVENTS, preset="large", batch_size=300, staleness=20, epochs=1)
     assert (
-        "synthetic with preset large, batches of 300, optimiser muon, a horizon of 0.5 of the training's "
-        "time, a staleness of 20:"
+        "synthetic with preset large, batches of 300, optimiser muon, a max_time_delta of 0.5 of the "
+        "training's time, a staleness of 20:"
     ) in repr(run)

@@ -21,7 +21,7 @@ from tests.training.runs import results
 EVENTS = pres.load("synthetic", num_events=4_000)
 
 
-SCAN = {"cell": "scan", "memory_dim": 16, "time_dim": 8, "codes": 4}
+SCAN = {"cell": "scan", "memory_dim": 16, "time_dim": 8, "node_encoding_dim": 4}
 
 
 def made() -> MDGNN:

@@ -100,7 +100,9 @@ def test_a_scan_takes_no_more_operations_than_it_did(kind: str) -> None:
 def test_attention_multiplies_no_matrix_for_every_slot() -> None:
     """Keys and values of 10 neighbours for each of 3 roots of 100 events would alone be more than all is."""
     plain = pres.load("synthetic", num_events=2_000)
-    model = build_model("tgn", plain, {"memory_dim": 32, "time_dim": 32, "embedding_dim": 32, "codes": 0})
+    model = build_model(
+        "tgn", plain, {"memory_dim": 32, "time_dim": 32, "embedding_dim": 32, "node_encoding_dim": 0}
+    )
     trainer = in_turn(Trainer(model, plain, FitConfig.of({"batch_size": 100})))
     for _ in range(8):
         trainer.train_next_batch()

@@ -61,7 +61,7 @@ def test_steps_within_a_batch_see_the_same_mail_and_absorb_once(kind: str) -> No
     one, two = make(kind, stream).train(), make(kind, stream).train()
     batches = list(TemporalBatches(stream, 24))
     for model in (one, two):
-        model.absorb(batches[0])
+        model.update_state(batches[0])
     negatives = (batches[1].dst.unsqueeze(1) + 1) % 12
 
     def optimiser(model: torch.nn.Module) -> torch.optim.Optimizer:
@@ -74,8 +74,8 @@ def test_steps_within_a_batch_see_the_same_mail_and_absorb_once(kind: str) -> No
     by_hand, total = optimiser(two), 0.0
     for start, stop in ((0, 10), (10, 20), (20, 24)):
         step = stream[24 + start : 24 + stop]
-        view = two.look(step, negatives[start:stop])
-        positive, negative = two.score(view, two.measure(view.nodes))
+        subgraph = two.sample(step, negatives[start:stop])
+        positive, negative = two.score(subgraph, two.updated_memory(subgraph.nodes))
         step_loss = (
             torch.nn.functional.softplus(-positive).mean() + torch.nn.functional.softplus(negative).mean()
         )
@@ -83,7 +83,7 @@ def test_steps_within_a_batch_see_the_same_mail_and_absorb_once(kind: str) -> No
         torch.autograd.backward(step_loss)
         by_hand.step()
         total += step_loss.item() * (stop - start)
-    two.absorb(batches[1])
+    two.update_state(batches[1])
     assert found["loss"] == pytest.approx(total / 24, abs=1e-12)
     for name, value in one.state_dict().items():
         assert torch.allclose(value, two.state_dict()[name], atol=1e-12), name

@@ -21,7 +21,7 @@ from tests.training.runs import EVENTS, made, results, trained
 
 def signalling(monkeypatch: pytest.MonkeyPatch, batch: int, times: int) -> None:
     """Send this process so many SIGINTs while it absorbs a batch; an epoch has 11, and 3 of validation."""
-    absorbed, absorb = 0, MDGNN.absorb
+    absorbed, absorb = 0, MDGNN.update_state
 
     def absorb_and_signal(self: MDGNN, *arguments: Any, **further: Any) -> None:
         nonlocal absorbed
@@ -31,7 +31,7 @@ def signalling(monkeypatch: pytest.MonkeyPatch, batch: int, times: int) -> None:
                 signal.raise_signal(signal.SIGINT)
         absorb(self, *arguments, **further)
 
-    monkeypatch.setattr(MDGNN, "absorb", absorb_and_signal)
+    monkeypatch.setattr(MDGNN, "update_state", absorb_and_signal)
 
 
 @pytest.mark.parametrize("kind", KINDS)

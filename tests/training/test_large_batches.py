@@ -28,7 +28,7 @@ MEANS: dict[str, dict[str, Any]] = {
     "shift": {"shift": True},
     "bounded": {"most_lost": 40},
     "lamb": {"optimiser": "lamb", "lr": 0.01, "warmup": 0.5},
-    "horizon": {"horizon": 0.001},
+    "max_time_delta": {"max_time_delta": 0.001},
     "muon": {"optimiser": "muon", "step_size": 100},
 }
 
@@ -96,7 +96,7 @@ def test_a_run_from_before_a_setting_goes_on(tmp_path: Path) -> None:
     pres.fit(made(), EVENTS, batch_size=300, epochs=1, out=tmp_path / "old")
     path = tmp_path / "old" / "config.json"
     config = json.loads(path.read_text())
-    since = ("shift", "warmup", "optimiser", "preset", "most_lost", "horizon")
+    since = ("shift", "warmup", "optimiser", "preset", "most_lost", "max_time_delta")
     for name in since:
         del config[name]
     path.write_text(json.dumps(config))

@@ -32,8 +32,8 @@ def scores(trainer: Trainer, precision: str) -> tuple[torch.Tensor, torch.Tensor
     negatives = NegativeSampler(EVENTS.to(trainer.device)).sample(batch).nodes
     trainer.model.eval()
     with torch.no_grad(), arithmetic(trainer.device, precision):
-        view = trainer.model.look(batch, negatives)
-        return trainer.model.score(view, trainer.model.measure(view.nodes))
+        subgraph = trainer.model.sample(batch, negatives)
+        return trainer.model.score(subgraph, trainer.model.updated_memory(subgraph.nodes))
 
 
 @pytest.mark.parametrize("kind", KINDS)

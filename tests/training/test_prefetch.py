@@ -8,7 +8,7 @@ import pres
 from pres.errors import NoNegativeError
 from pres.models.registry import build_model
 from pres.training.config import FitConfig
-from pres.training.prefetch import Ahead, _cores
+from pres.training.prefetch import Prefetch, _cores
 from pres.training.trainer import Trainer
 
 
@@ -19,7 +19,7 @@ def test_what_was_begun_is_made_in_another_thread_and_taken_once() -> None:
         made.append((key, threading.current_thread().name))
         return key * key
 
-    ahead: Ahead[int, int] = Ahead(make)
+    ahead: Prefetch[int, int] = Prefetch(make)
     ahead.begin(3)
     assert [ahead.take(3), ahead.take(3)] == [9, 9]
     ahead.begin(4)
@@ -33,7 +33,7 @@ def test_an_error_is_raised_where_the_thing_is_taken() -> None:
     def fail(key: int) -> int:
         raise NoNegativeError(f"none for {key}")
 
-    ahead: Ahead[int, int] = Ahead(fail)
+    ahead: Prefetch[int, int] = Prefetch(fail)
     ahead.begin(1)
     with pytest.raises(NoNegativeError, match="none for 1"):
         ahead.take(1)
@@ -47,7 +47,7 @@ def test_it_pays_where_a_core_is_left(
 ) -> None:
     monkeypatch.setattr("pres.training.prefetch._cores", lambda: cores)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    assert Ahead(abs).pays == pays
+    assert Prefetch(abs).pays == pays
 
 
 def test_the_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def test_training_ahead_gives_the_same_bits(kind: str, monkeypatch: pytest.Monke
     events = pres.load("synthetic", num_events=1_200)
     losses = []
     for pays in (False, True):
-        monkeypatch.setattr(Ahead, "pays", pays)
+        monkeypatch.setattr(Prefetch, "pays", pays)
         model = build_model(kind, events, {"memory_dim": 8, "time_dim": 4})
         trainer = Trainer(model, events, FitConfig.of({"batch_size": 100, "step_size": 50}))
         for _ in range(5):

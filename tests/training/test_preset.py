@@ -14,7 +14,7 @@ from pres.training.preset import LARGEST, SMALLEST, STEPS, batch_size_for, sized
 from tests.training.runs import results
 
 EVENTS = pres.load("synthetic", num_events=12_000)
-SMALL = {"cell": "scan", "memory_dim": 16, "time_dim": 8, "codes": 4}
+SMALL = {"cell": "scan", "memory_dim": 16, "time_dim": 8, "node_encoding_dim": 4}
 
 
 @pytest.mark.parametrize("train", [1, 5_999, 6_000, 24_500, 42_000, 96_000, 110_000, 10**8])

@@ -43,7 +43,7 @@ def test_training_is_set_as_in_tgls_files_and_options_override_it() -> None:
 def test_models_are_set_as_in_tgls_files_and_options_override_it() -> None:
     tgn, jodie, apan = (pres.build_model(name, EVENTS, protocol="tgl") for name in ("tgn", "jodie", "apan"))
     for model in (tgn, jodie, apan):
-        assert model.memory.dim == 100 and model.message.time.dim == 100 and model.codes.dim == 0
+        assert model.memory.dim == 100 and model.message.time.dim == 100 and model.node_encoding.dim == 0
         assert not model.per_node and model.visibility == "fresh" and model.strategy == "recent"
     assert isinstance(tgn.updater, GRUUpdater) and isinstance(jodie.updater, RNNUpdater)
     assert tgn.options is not None and tgn.options["dropout"] == 0.2 and tgn.options["heads"] == 2
@@ -101,7 +101,7 @@ def test_the_test_follows_a_replay_by_the_chosen_weights() -> None:
     with torch.no_grad():
         for part in (split.train, split.val):  # no batch runs across the edge
             for batch in TemporalBatches(part, 150):
-                model.absorb(batch)
+                model.update_state(batch)
     by_hand = evaluate(model, split.test, sampler, batch_size=150)
     assert run.pool == "nodes" and run.test == by_hand
     assert as_training_left_it != run.test  # it has the memory of weights that still moved

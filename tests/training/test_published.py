@@ -204,7 +204,7 @@ def test_evaluation_equals_the_paper_by_loops_over_nodes(
         expected = pair.slow.evaluate(start, start + len(batch), drawn.tolist(), live)
         positive, negative = scorer.score(batch, drawn)
         same(torch.cat([positive.unsqueeze(1), negative], dim=1), expected)
-        scorer.absorb(batch)
+        scorer.update_state(batch)
         pair.compare()
     assert (pair.slow.n != before) == live
 
@@ -257,7 +257,7 @@ def test_the_stream_is_hard() -> None:
     assert min(gaps) == 0 and max(gaps) > 10  # beyond what our own settings would let count
     again = 0
     for node in range(NODES):
-        turns = [turn for turn, ends in enumerate(endpoints) if node in ends]
-        for one, other in pairwise(turns):
+        num_batches = [turn for turn, ends in enumerate(endpoints) if node in ends]
+        for one, other in pairwise(num_batches):
             again += sum(node in of_batch for of_batch in drawn[one + 1 : other]) > 1
     assert again  # drawn in several batches between two of its events

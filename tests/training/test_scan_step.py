@@ -46,7 +46,7 @@ def test_at_as_many_events_as_are_scanned_again_all_of_the_cell_learns(
     events = random_events(seed=staleness + passes, n=3 * RESCANNED)
     x = torch.randn(len(events), 2, generator=torch.Generator().manual_seed(passes))
     stream = stream_of(events, x)
-    model = make(kind, stream, cell="scan", passes=passes, codes=3).train()
+    model = make(kind, stream, cell="scan", passes=passes, node_encoding_dim=3).train()
     optimiser = still(model)
     for start in (0, RESCANNED, 2 * RESCANNED):
         prepared = prepared_for(model, stream[start : start + RESCANNED], staleness)
@@ -72,19 +72,19 @@ def test_at_as_many_events_as_are_scanned_again_all_of_the_cell_learns(
 
 def states_by_hand(model: MDGNN, prepared: PreparedScan, found: OnePass) -> States:
     """What the slow way says that a view sees; gradients reach the cell's weights through it."""
-    view, first = prepared.view, found.first
-    assert view.received is not None
+    subgraph, first = prepared.subgraph, found.first
+    assert subgraph.version is not None
     memories, times = [], []
-    for node, entry in zip(view.nodes.tolist(), view.received.tolist(), strict=True):
+    for node, entry in zip(subgraph.nodes.tolist(), subgraph.version.tolist(), strict=True):
         # An entry is one event of the node; what is seen is the memory after it.
         place = first + int(prepared.window.event[entry]) + 1 if entry >= 0 else first
         memory, t = found.at(node, place)
         memories.append(memory)
         times.append(t)
     memory, last = torch.stack(memories), torch.tensor(times, dtype=torch.float64)
-    pending = view.received >= 0
+    pending = subgraph.version >= 0
     return States(
-        view.nodes, memory, memory, memory, memory, memory, last, last, pending, pending.long(), last
+        subgraph.nodes, memory, memory, memory, memory, memory, last, last, pending, pending.long(), last
     )
 
 
@@ -99,7 +99,7 @@ def test_the_gradients_of_a_step_are_those_through_a_loop_over_events(
     events = random_events(seed=passes + staleness, n=90)
     x = torch.randn(len(events), 2, generator=torch.Generator().manual_seed(1))
     stream = stream_of(events, x)
-    model = make(kind, stream, cell="scan", passes=passes, codes=3).train()
+    model = make(kind, stream, cell="scan", passes=passes, node_encoding_dim=3).train()
     train = x[: len(stream.split().train)]
     known = (x.double() - train.mean(0).double()) / train.std(0, correction=0).double()
     slow = scan_twin(model, events, known, again=12)
@@ -110,7 +110,7 @@ def test_the_gradients_of_a_step_are_those_through_a_loop_over_events(
         means = train_on_scan(model, prepared, optimiser, smoothing=smoothing)
         fast = gradients(model)
         found = slow.take_in(start, start + 30)
-        logits = model.logits(prepared.view, states_by_hand(model, prepared, found))
+        logits = model.logits(prepared.subgraph, states_by_hand(model, prepared, found))
         loss = softplus(-logits[:, 0]).mean() + softplus(logits[:, 1:]).mean()
         objective = loss
         nodes = sorted(found.own)
@@ -169,7 +169,7 @@ def test_a_large_batch_takes_about_as_many_operations_as_a_small_one(
     kind: str, embed: str, passes: int
 ) -> None:
     events = pres.load("synthetic", num_events=40_000)
-    sizes: dict[str, Any] = {"memory_dim": 4, "time_dim": 4, "codes": 2, "cell": "scan"}
+    sizes: dict[str, Any] = {"memory_dim": 4, "time_dim": 4, "node_encoding_dim": 2, "cell": "scan"}
     sizes |= {"embed": embed, "passes": passes}
     sizes |= {"jodie": {}, "apan": {"neighbours": 2}, "tgn": {"embedding_dim": 4, "neighbours": 2}}[kind]
     operations = {}

@@ -225,8 +225,8 @@ def embedded_by_hand(kind: str, events: list[Event], model: MDGNN, b: int) -> li
 def test_embeddings_of_sources_are_those_of_a_loop_over_events(kind: str, b: int) -> None:
     events = random_events(seed=b, n=60 if b == 1 else 270)
     stream = stream_of(events)
-    model = make(kind, stream, cell="scan", codes=3)
-    model.absorb(stream[:20])
+    model = make(kind, stream, cell="scan", node_encoding_dim=3)
+    model.update_state(stream[:20])
     kept = {name: value.clone() for name, value in model.state_dict().items()}
     found = pres.evaluation.source_embeddings(model, stream, batch_size=b)
     assert_same_state(model.state_dict(), kept)
@@ -247,11 +247,11 @@ def test_labels_are_learned_from_scanned_memory(kind: str) -> None:
 def test_pairs_are_scored_by_memory_after_the_last_event(kind: str) -> None:
     events = random_events(seed=6, n=320)
     stream = stream_of(events)
-    model = make(kind, stream, cell="scan", codes=3)
+    model = make(kind, stream, cell="scan", node_encoding_dim=3)
     empty = torch.empty(len(events), 0)
     memory, slow = scan_twin(model, events, empty), slow_twin(kind, model, events, empty)
     for first in (0, 250):
-        model.absorb(stream[first : min(first + 250, 320)])
+        model.update_state(stream[first : min(first + 250, 320)])
         memory.take_in(first, min(first + 250, 320))
     kept = {name: value.clone() for name, value in model.state_dict().items()}
     src, dst = torch.arange(8), torch.arange(8).flip(0)
@@ -270,7 +270,7 @@ def test_pairs_are_scored_by_memory_after_the_last_event(kind: str) -> None:
 @pytest.mark.parametrize("kind", SCANNING)
 def test_earlier_pairs_are_scored_after_a_replay_and_new_nodes_too(kind: str) -> None:
     model = made(kind)
-    model.absorb(EVENTS[:400])
+    model.update_state(EVENTS[:400])
     kept = {name: value.clone() for name, value in model.state_dict().items()}
     t = [float(EVENTS.t[i]) for i in (150, 420, 1_499)]
     assert EVENTS.ids.dst_values is not None

@@ -146,34 +146,36 @@ def later(events: EventStream, by: float) -> EventStream:
 def test_times_beyond_the_horizon_are_all_alike() -> None:
     """Nothing happens for twice, or nine times, as long as training took: neighbours are that old then."""
     found = {}
-    for horizon in (0.5, None):
+    for max_time_delta in (0.5, None):
         for times in (2, 9):
             stream = later(EVENTS, times * SPAN)
             torch.manual_seed(0)
             model = pres.TGN(stream, memory_dim=16, time_dim=8)
-            trainer = Trainer(model, stream, FitConfig.of({"batch_size": 100, "horizon": horizon}))
+            trainer = Trainer(
+                model, stream, FitConfig.of({"batch_size": 100, "max_time_delta": max_time_delta})
+            )
             model.reset()
             model.eval()
             with torch.no_grad():
-                model.absorb(trainer.split.train)
+                model.update_state(trainer.split.train)
                 batch = trainer.split.val[:20]
-                view = model.look(batch, batch.dst.view(-1, 1))
-                found[horizon, times], _ = model.score(view, model.measure(view.nodes))
+                subgraph = model.sample(batch, batch.dst.view(-1, 1))
+                found[max_time_delta, times], _ = model.score(subgraph, model.updated_memory(subgraph.nodes))
     assert torch.equal(found[0.5, 2], found[0.5, 9])
     assert not torch.equal(found[None, 2], found[None, 9])
 
 
 def test_a_run_keeps_its_horizon_and_one_from_before_had_none(tmp_path: Path) -> None:
-    run = trained(tmp_path / "run", horizon=0.25, epochs=1)
+    run = trained(tmp_path / "run", max_time_delta=0.25, epochs=1)
     model = made()
     run.restore(model)
     limit = model.message.time.limit * model.message.time.scale
     assert float(limit) == pytest.approx(0.25 * SPAN, rel=1e-5)
-    assert "a horizon of 0.25 of the training's time" in repr(run)
+    assert "a max_time_delta of 0.25 of the training's time" in repr(run)
     state = Trainer(made(), EVENTS, FitConfig.of({"batch_size": 300})).state()
     old = {name: value for name, value in state.model.items() if not name.endswith("time.limit")}
     assert len(old) < len(state.model)
-    other = Trainer(made(), EVENTS, FitConfig.of({"batch_size": 300, "horizon": 0.5}))
+    other = Trainer(made(), EVENTS, FitConfig.of({"batch_size": 300, "max_time_delta": 0.5}))
     other.restore(TrainingState(**vars(state) | {"model": old}))
     assert float(other.model.message.time.limit) == math.inf
     plainly = made()
@@ -186,21 +188,26 @@ def test_a_run_of_the_preset_from_before_horizons_goes_on_without(tmp_path: Path
     def scan() -> MDGNN:
         return build_model("jodie", EVENTS, {"memory_dim": 16, "time_dim": 8, "cell": "scan"})
 
-    old: dict[str, Any] = {"preset": "large", "batch_size": 300, "horizon": None, "out": tmp_path / "run"}
+    old: dict[str, Any] = {
+        "preset": "large",
+        "batch_size": 300,
+        "max_time_delta": None,
+        "out": tmp_path / "run",
+    }
     pres.fit(scan(), EVENTS, epochs=1, **old)
     path = tmp_path / "run" / "config.json"
     config = json.loads(path.read_text())
-    del config["horizon"]
+    del config["max_time_delta"]
     path.write_text(json.dumps(config))
-    assert RunFolder(tmp_path / "run").config()["horizon"] is None
-    with pytest.raises(OptionError, match=r"begun with horizon=None, not 0\.5"):
-        pres.fit(scan(), EVENTS, epochs=2, **old | {"horizon": 0.5}, resume=True)
+    assert RunFolder(tmp_path / "run").config()["max_time_delta"] is None
+    with pytest.raises(OptionError, match=r"begun with max_time_delta=None, not 0\.5"):
+        pres.fit(scan(), EVENTS, epochs=2, **old | {"max_time_delta": 0.5}, resume=True)
     assert len(pres.fit(scan(), EVENTS, epochs=2, **old, resume=True).history) == 2
 
 
 def test_a_horizon_is_no_more_than_all_that_training_has_seen() -> None:
     free = pres.fit(made(), EVENTS, batch_size=300, epochs=1)
-    wide = pres.fit(made(), EVENTS, batch_size=300, epochs=1, horizon=100.0)
+    wide = pres.fit(made(), EVENTS, batch_size=300, epochs=1, max_time_delta=100.0)
     assert results(free) == results(wide)
-    with pytest.raises(OptionError, match="horizon"):
-        pres.fit(made(), EVENTS, horizon=0.0)
+    with pytest.raises(OptionError, match="max_time_delta"):
+        pres.fit(made(), EVENTS, max_time_delta=0.0)

@@ -221,7 +221,7 @@ def test_uniform_neighbours_differ_from_epoch_to_epoch_but_not_between_runs(
     def seeds() -> list[int]:
         found: list[int] = []
         model = build_model("tgn", EVENTS, SIZES | {"strategy": "uniform", "neighbours": 2})
-        look = type(model).look_ahead
+        look = type(model).sample_batches
 
         def looking(self: object, *arguments: object, **further: object) -> object:
             if model.training:
@@ -229,7 +229,7 @@ def test_uniform_neighbours_differ_from_epoch_to_epoch_but_not_between_runs(
             return look(self, *arguments, **further)  # type: ignore[arg-type]
 
         with monkeypatch.context() as patch:
-            patch.setattr(type(model), "look_ahead", looking)
+            patch.setattr(type(model), "sample_batches", looking)
             train_to_the_end(Trainer(model, EVENTS, FitConfig.of({"batch_size": 350, "epochs": 2})))
         return found
 

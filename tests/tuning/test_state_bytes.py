@@ -19,11 +19,15 @@ def size(module: nn.Module) -> int:
 @pytest.mark.parametrize(
     ("kind", "options", "shape"),
     [
-        (pres.TGN, {"memory_dim": 8, "codes": 4}, {"codes": 4}),
-        (pres.TGN, {"memory_dim": 32, "codes": 0}, {}),
-        (pres.JODIE, {"memory_dim": 12, "codes": 0}, {}),
-        (pres.APAN, {"memory_dim": 8, "mailbox": 3, "codes": 0}, {"mails": 3}),
-        (pres.APAN, {"memory_dim": 8, "mailbox": 3, "aggregate": "mean"}, {"mails": 3, "codes": 32}),
+        (pres.TGN, {"memory_dim": 8, "node_encoding_dim": 4}, {"node_encoding_dim": 4}),
+        (pres.TGN, {"memory_dim": 32, "node_encoding_dim": 0}, {}),
+        (pres.JODIE, {"memory_dim": 12, "node_encoding_dim": 0}, {}),
+        (pres.APAN, {"memory_dim": 8, "mailbox": 3, "node_encoding_dim": 0}, {"mails": 3}),
+        (
+            pres.APAN,
+            {"memory_dim": 8, "mailbox": 3, "aggregate": "mean"},
+            {"mails": 3, "node_encoding_dim": 32},
+        ),
     ],
 )
 def test_the_formula_is_what_a_model_takes(
@@ -32,7 +36,7 @@ def test_the_formula_is_what_a_model_takes(
     events = pres.load("synthetic", num_events=300, features=features)
     model = kind(events, **options)
     correction = new_filter(model, smoothing, events)
-    real = size(model.memory) + size(model.codes) + (0 if correction is None else size(correction))
+    real = size(model.memory) + size(model.node_encoding) + (0 if correction is None else size(correction))
     dim, mailed = options["memory_dim"], features if options.get("aggregate") == "mean" else 0
     found = pres.state_bytes(events.num_nodes, dim, **shape, features=mailed, smoothing=smoothing)
     assert found == real

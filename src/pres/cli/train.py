@@ -90,7 +90,7 @@ def train(
         Literal["adam", "muon", "lamb"] | None,
         typer.Option(help="What moves the weights.  \\[default: adam]"),
     ] = None,
-    horizon: Annotated[
+    max_time_delta: Annotated[
         float | None,
         typer.Option(
             help="Longer time differences count as that share of the training's time.  \\[default: no limit]"

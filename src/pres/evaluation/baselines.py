@@ -26,7 +26,7 @@ class _Baseline:
         """Forget everything, as before the first event."""
         self.position = 0
 
-    def absorb(self, batch: EventStream) -> None:
+    def update_state(self, batch: EventStream) -> None:
         """Take in the events that follow those taken in already."""
         self._check_next(batch)
         self.position += len(batch)
@@ -131,10 +131,10 @@ class Popularity(_Baseline):
         as_of_now = self._level[nodes] - self.position / self.half_life
         return as_of_now.clamp_(min=self._never)
 
-    def absorb(self, batch: EventStream) -> None:
+    def update_state(self, batch: EventStream) -> None:
         """Count the events that follow those taken in already."""
         start = self.position
-        super().absorb(batch)
+        super().update_state(batch)
         at = torch.arange(start, self.position, dtype=torch.float64, device=batch.dst.device)
         nodes = batch.dst
         if not self._directed:

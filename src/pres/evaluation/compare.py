@@ -103,7 +103,7 @@ def compare(
         batch_size: Events per batch, in replay too, whatever the training batch was.
         seed: The same seed gives the same negatives.
         sequential: Whether the model's memory moves with every event of a batch, in replay too; see
-            `MDGNN.absorb`.
+            `MDGNN.update_state`.
         staleness: ``"batch"`` predicts an event from the state at the beginning of its batch, 0 from that
             after all strictly earlier events, see `link_scores`; ``"both"`` gives both. Figures at different
             staleness are not comparable.
@@ -158,7 +158,7 @@ def compare(
                 _restore(scorer, before_part)
             else:
                 scorer.reset()
-                scorer.absorb(events[: scored.offset])
+                scorer.update_state(events[: scored.offset])
             return scorer
 
         for name, scorer in scorers.items():

@@ -46,15 +46,15 @@ def source_embeddings(
         nobody = batch.dst.new_empty(len(batch), 0)
         if replayed.scans:
             scanned = replayed.scanned(replayed.window(batch.offset, stop))
-            view = replayed.look_into(scanned.window, nobody, staleness=len(batch))
-            assert view.received is not None
-            states = scanned.measure(view.nodes, view.received)
-            found[batch.offset : stop] = rows(replayed.embed(view, states), view.src)
+            subgraph = replayed.sample_window(scanned.window, nobody, staleness=len(batch))
+            assert subgraph.version is not None
+            states = scanned.updated_memory(subgraph.nodes, subgraph.version)
+            found[batch.offset : stop] = rows(replayed.embed(subgraph, states), subgraph.src)
             scanned.commit()
         else:
-            view = replayed.look(batch, nobody)
-            states = replayed.measure(view.nodes)
-            found[batch.offset : stop] = rows(replayed.embed(view, states), view.src)
+            subgraph = replayed.sample(batch, nobody)
+            states = replayed.updated_memory(subgraph.nodes)
+            found[batch.offset : stop] = rows(replayed.embed(subgraph, states), subgraph.src)
             take_in(replayed, batch, states, follow=batch.offset < train_end)
         if on_progress is not None:
             on_progress(stop, len(events))

@@ -34,7 +34,7 @@ class Scorer(Protocol):
         """Return scores of the events `[b]` and of their negatives `[b, count]`; higher is likelier."""
         ...
 
-    def absorb(self, batch: EventStream) -> None:
+    def update_state(self, batch: EventStream) -> None:
         """Take the batch in: from now on its events are the past."""
         ...
 
@@ -44,7 +44,7 @@ class ModelScorer:
 
     Args:
         model: The model.
-        sequential: Whether its memory moves with every event, see `MDGNN.absorb`.
+        sequential: Whether its memory moves with every event, see `MDGNN.update_state`.
         staleness: With 0 each event sees memory after all that are strictly earlier, if batches do not cut
             ties; memory is then sequential. None: as its batch finds it.
     """
@@ -65,9 +65,9 @@ class ModelScorer:
             if self.staleness == 0:
                 inside = self.model.sequential.memory(self.model, batch)
             for some in torch.split(negatives, columns, dim=1):
-                view = self.model.look(batch, some, inside=inside, strictly=True)
-                states = self.model.states_of(view, inside)
-                positive, negative = self.model.score(view, states)
+                subgraph = self.model.sample(batch, some, inside=inside, strictly=True)
+                states = self.model.states_of(subgraph, inside)
+                positive, negative = self.model.score(subgraph, states)
                 against.append(negative)
         self._scored = (batch, states if inside is None else None, inside)
         return positive, torch.cat(against, dim=1)
@@ -79,13 +79,15 @@ class ModelScorer:
             window = model.window(batch.offset, batch.offset + len(batch))
             self._scanned = model.scanned(window)
             for some in parts:
-                view = model.with_prepared(model.look_into(window, some, staleness))
-                assert view.received is not None
-                positive, negative = model.score(view, self._scanned.measure(view.nodes, view.received))
+                subgraph = model.with_prepared(model.sample_window(window, some, staleness))
+                assert subgraph.version is not None
+                positive, negative = model.score(
+                    subgraph, self._scanned.updated_memory(subgraph.nodes, subgraph.version)
+                )
                 against.append(negative)
         return positive, torch.cat(against, dim=1)
 
-    def absorb(self, batch: EventStream) -> None:
+    def update_state(self, batch: EventStream) -> None:
         """Move the model's memory past the batch; what scoring it has measured is used again."""
         scanned, self._scanned = self._scanned, None
         if scanned is not None and scanned.window.batch.offset == batch.offset:
@@ -107,18 +109,18 @@ def take_in(
     inside: SequentialMemory | None = None,
     follow: bool = False,
 ) -> None:
-    """Absorb a batch without training on it; see `MDGNN.absorb`.
+    """Absorb a batch without training on it; see `MDGNN.update_state`.
 
     The trackers of a filter are frozen, unless they are live or are told to ``follow`` its events.
     """
     correction = model.correction
     if not isinstance(correction, Filter) or not (correction.live or follow):
-        model.absorb(batch, states, sequential, inside=inside)
+        model.update_state(batch, states, sequential, inside=inside)
         return
     endpoints = distinct(torch.cat([batch.src, batch.dst]))
-    found = model.measure(endpoints) if states is None else states
+    found = model.updated_memory(endpoints) if states is None else states
     places = recordable(model, found, {EVENT: endpoints})
-    model.absorb(batch, states, sequential, inside=inside)
+    model.update_state(batch, states, sequential, inside=inside)
     observe(correction, found, places)
 
 
@@ -210,7 +212,7 @@ def link_scores(
         batch_size: Events per batch, whatever the training batch was.
         negatives: Negatives per event.
         seed: The same seed gives the same negatives.
-        sequential: Whether a model's memory moves with every event, see `MDGNN.absorb`.
+        sequential: Whether a model's memory moves with every event, see `MDGNN.update_state`.
         staleness: 0 scores every event after all strictly earlier events, in order; None with the memory at
             the beginning of its batch. Negatives are the same. Scorers other than models are given
             batches of one event, or of all at one time.
@@ -269,7 +271,7 @@ def link_scores_of_each(
         rows = slice(batch.offset - part.offset, batch.offset - part.offset + len(batch))
         scored, against = scorer.score(batch, drawn[rows])
         _check_scores(batch, scored, against, drawn.shape[1])
-        scorer.absorb(batch)
+        scorer.update_state(batch)
         positive[rows], negative[rows] = scored, against
         if on_batch is not None:
             on_batch(batch)
@@ -314,7 +316,7 @@ def evaluate(
         batch_size: Events per batch, whatever the training batch was.
         negatives: Negatives per event.
         seed: The same seed gives the same negatives.
-        sequential: Whether a model's memory moves with every event, see `MDGNN.absorb`.
+        sequential: Whether a model's memory moves with every event, see `MDGNN.update_state`.
         staleness: 0 scores every event after all strictly earlier events, see `link_scores`; figures at
             different staleness are not comparable.
     """

@@ -115,8 +115,8 @@ def predict_pairs(
 
 @torch.no_grad()
 def _logits(model: MDGNN, src: Tensor, dst: Tensor, t: Tensor) -> Tensor:
-    view = model.look_at(src, dst, t)
-    return model.score(view, model.measure(view.nodes))[0].double()
+    subgraph = model.sample_pairs(src, dst, t)
+    return model.score(subgraph, model.updated_memory(subgraph.nodes))[0].double()
 
 
 @dataclass(frozen=True, eq=False)

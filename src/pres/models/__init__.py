@@ -5,7 +5,7 @@ from pres.models.base import MDGNN
 from pres.models.jodie import JODIE
 from pres.models.options import time_units
 from pres.models.states import States
-from pres.models.subgraph import View
+from pres.models.subgraph import Subgraph
 from pres.models.tgn import TGN
 
-__all__ = ["APAN", "JODIE", "MDGNN", "TGN", "States", "View", "time_units"]
+__all__ = ["APAN", "JODIE", "MDGNN", "TGN", "States", "Subgraph", "time_units"]

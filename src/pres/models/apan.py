@@ -8,7 +8,7 @@ from pres.data.stream import EventStream
 from pres.errors import check_choice
 from pres.models.base import MDGNN
 from pres.models.options import given_options, mailboxes, time_units, with_features
-from pres.nn import EdgeFeatures, NodeCodes, TimeEncoding, TimeProjection
+from pres.nn import EdgeFeatures, NodeEncoding, TimeEncoding, TimeProjection
 from pres.sampling.index import Visibility
 
 
@@ -34,7 +34,7 @@ class APAN(MDGNN):
         embed: Each root at its own ``"event"``, or each ``"node"`` once per batch.
         visibility: Which events make a neighbour, see `TemporalIndex.cutoffs`.
         aggregate: ``"last"`` or ``"mean"`` mail of a batch.
-        codes: Size of the nodes' codes, see `NodeCodes`; 0 for none.
+        node_encoding_dim: Size of the nodes' random features, see `NodeEncoding`; 0 for none.
         edge_features: Whether to use the events' features: True, False, or None for those there are.
         node_features: Whether to use the nodes' features, likewise.
     """
@@ -55,7 +55,7 @@ class APAN(MDGNN):
         embed: Literal["event", "node"] = "event",
         visibility: Visibility = "fresh",
         aggregate: Literal["last", "mean"] = "last",
-        codes: int = 32,
+        node_encoding_dim: int = 32,
         edge_features: bool | None = None,
         node_features: bool | None = None,
     ) -> None:
@@ -64,7 +64,7 @@ class APAN(MDGNN):
         events = with_features(events, edge_features, node_features, type(self).__name__)
         scale, unit = time_units(events)
         features, time = EdgeFeatures(events), TimeEncoding(time_dim, scale)
-        identity = NodeCodes(events.num_nodes, codes)
+        identity = NodeEncoding(events.num_nodes, node_encoding_dim)
         super().__init__(
             events,
             **mailboxes(
@@ -73,7 +73,7 @@ class APAN(MDGNN):
                 memory_dim,
                 features,
                 time,
-                codes,
+                node_encoding_dim,
                 slots=mailbox,
                 heads=heads,
                 passes=passes,
@@ -88,6 +88,6 @@ class APAN(MDGNN):
             embed=embed,
             visibility=visibility,
             aggregate=aggregate,
-            codes=identity,
+            node_encoding=identity,
             options=options,
         )

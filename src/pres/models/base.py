@@ -1,8 +1,10 @@
 """The frame of every memory-based dynamic graph neural network.
 
-One step on a batch: `look` at what it needs, `measure` the memory of those nodes from their mail,
-`embed` them, score pairs, and then `absorb` the batch: write the memory of its nodes and send their mail.
-Mail sent by one batch moves the memory in the next (lag one), so the update is inside the next batch's loss.
+One step on a batch: `sample` the subgraph it needs, find the `updated_memory` of those nodes from their mail,
+`embed` them, score pairs, and then `update_state`: write the memory of the batch's nodes and send their mail.
+
+Mail sent by one batch moves the memory in the next (lag one), so the update is inside the next
+batch's loss.
 """
 
 from __future__ import annotations
@@ -15,20 +17,20 @@ from torch import Tensor, nn
 
 from pres.data.stream import EventStream
 from pres.errors import OptionError, check_choice
-from pres.models.checks import check_next, check_parts, check_room, check_stands, check_whole, turns_of
+from pres.models.checks import check_next, check_parts, check_room, check_stands, check_whole, num_batches_of
 from pres.models.mailed import MailWindow
-from pres.models.routing import Delivery, Letters, deliveries_of, letters_of
-from pres.models.sample import Embedding, Looking
+from pres.models.routing import MessageRouting, RawMessages, raw_messages_of, routings_of
+from pres.models.sample import Embedding, SubgraphSampler
 from pres.models.scanned import Scanned, Window
 from pres.models.sequential import SequentialMemory, SequentialPass
 from pres.models.states import Correction, States, corrected
-from pres.models.subgraph import View
+from pres.models.subgraph import Subgraph
 from pres.nn.decoder import LinkDecoder
 from pres.nn.gather import rows
 from pres.nn.mailbox_scan import MailboxScan
 from pres.nn.memory import Mail, Memory
 from pres.nn.message import EventMessage, IdentityMessage
-from pres.nn.node_encoding import NodeCodes
+from pres.nn.node_encoding import NodeEncoding
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.scan_updater import ScanUpdater
 from pres.nn.updater import GRUUpdater, MailboxAttention, RNNUpdater
@@ -36,7 +38,7 @@ from pres.sampling import TemporalIndex
 from pres.sampling.index import Strategy, Visibility
 
 
-class MDGNN(Looking):
+class MDGNN(SubgraphSampler):
     """A memory, how mail moves it, how it becomes an embedding, and how pairs are scored.
 
     Args:
@@ -51,7 +53,7 @@ class MDGNN(Looking):
         embed: Each root at its own ``"event"``, or each distinct ``"node"`` once per batch.
         visibility: Which events neighbours come from, see `TemporalIndex.cutoffs`.
         strategy: Which of them: the most ``"recent"`` or ``"uniform"`` ones.
-        codes: Who the nodes are; their codes go into mail (the memory must have room) and embedding.
+        node_encoding: Who the nodes are; it goes into mail (the memory must have room) and embedding.
         options: The arguments of the model's own class, kept with its runs; None for a model of one's own.
     """
 
@@ -69,7 +71,7 @@ class MDGNN(Looking):
         embed: Literal["event", "node"] = "event",
         visibility: Visibility = "fresh",
         strategy: Strategy = "recent",
-        codes: NodeCodes | None = None,
+        node_encoding: NodeEncoding | None = None,
         options: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
@@ -85,11 +87,11 @@ class MDGNN(Looking):
         self.link = LinkDecoder(embedding.dim)
         self.neighbours, self.aggregate, self.deliver_to = neighbours, aggregate, deliver_to
         self.per_node, self.visibility, self.strategy = embed == "node", visibility, strategy
-        self.codes = NodeCodes(events.num_nodes, 0) if codes is None else codes
+        self.node_encoding = NodeEncoding(events.num_nodes, 0) if node_encoding is None else node_encoding
         check_parts(memory, message, updater, deliver_to)
         if isinstance(memory, Memory) and isinstance(message, IdentityMessage):
-            check_room(memory, message, self.codes, aggregate)
-        node_dim = self.codes.dim + (0 if events.node_x is None else events.node_x.shape[1])
+            check_room(memory, message, self.node_encoding, aggregate)
+        node_dim = self.node_encoding.dim + (0 if events.node_x is None else events.node_x.shape[1])
         self.node_projection = nn.Linear(node_dim, memory.dim) if node_dim else None
         self.register_buffer("node_x", events.node_x, persistent=False)
         self.node_x: Tensor | None
@@ -147,11 +149,13 @@ class MDGNN(Looking):
         """Raise unless ``events`` is the whole stream that the model was made from."""
         check_whole(events, self._t, len(self.memory.memory))
 
-    def measure(self, nodes: Tensor) -> States:
+    def updated_memory(self, nodes: Tensor) -> States:
         """Return the memory of distinct nodes, their pending mail taken in: ``s' = mem(s, msg(mail))``."""
         state = self.memory
         if isinstance(state, ScanMemory):
-            return self.scanned(self.window(int(state.position), int(state.position))).measure_all(nodes)
+            return self.scanned(self.window(int(state.position), int(state.position))).updated_memory_all(
+                nodes
+            )
         previous, previous_update = rows(state.memory, nodes), state.last_update.index_select(0, nodes)
         pending = state.mails_received.index_select(0, nodes) > 0
         measured, last_update, mailed = previous, previous_update, pending.nonzero().squeeze(1)
@@ -186,7 +190,7 @@ class MDGNN(Looking):
         """Return the memory inside a window, which memory must stand at the beginning of."""
         assert isinstance(self.memory, ScanMemory)
         check_stands(self.memory, window.batch.offset)
-        return window.scanned(self.memory, self.message, self.updater, self.codes)
+        return window.scanned(self.memory, self.message, self.updater, self.node_encoding)
 
     def updated(self, memory: Tensor, last_update: Tensor, mail: Mail) -> Tensor:
         """Return memories `[w, d]`, which are of times ``last_update`` `[w]`, moved by their mail."""
@@ -196,79 +200,81 @@ class MDGNN(Looking):
         moved: Tensor = self.updater(memory, self.message(mail, difference), mail.slots)
         return moved
 
-    def states_of(self, view: View, inside: SequentialMemory | None = None) -> States:
-        """Return the memory of a view's nodes as it sees them."""
-        if inside is None or view.received is None:
-            return self.measure(view.nodes)
-        return inside.measure(view.nodes, view.received)
+    def states_of(self, subgraph: Subgraph, inside: SequentialMemory | None = None) -> States:
+        """Return the memory of a subgraph's nodes as it sees them."""
+        if inside is None or subgraph.version is None:
+            return self.updated_memory(subgraph.nodes)
+        return inside.updated_memory(subgraph.nodes, subgraph.version)
 
-    def embed(self, view: View, states: States) -> Tensor:
-        """Return the embeddings `[r, dim]` of the view's roots."""
+    def embed(self, subgraph: Subgraph, states: States) -> Tensor:
+        """Return the embeddings `[r, dim]` of the subgraph's roots."""
         memory = states.memory
         if self.node_projection is not None:
             memory = memory + self.node_projection(self._static(states.nodes).to(memory.dtype))
-        since_event = view.t - states.last_event.index_select(0, view.roots)
-        given = (view.hops,) if view.prepared is None else (view.hops, view.prepared)
-        embedding: Tensor = self.embedding(memory, view.roots, since_event, *given)
+        since_event = subgraph.t - states.last_event.index_select(0, subgraph.roots)
+        given = (subgraph.hops,) if subgraph.prepared is None else (subgraph.hops, subgraph.prepared)
+        embedding: Tensor = self.embedding(memory, subgraph.roots, since_event, *given)
         return embedding
 
     def _static(self, nodes: Tensor) -> Tensor:
-        """Return what is known of nodes `[u]` apart from events: their features and their code."""
-        codes: Tensor = self.codes(nodes)
-        return codes if self.node_x is None else torch.cat([rows(self.node_x, nodes), codes], dim=1)
+        """Return what is known of nodes `[u]` apart from events: their features and their encoding."""
+        encoding: Tensor = self.node_encoding(nodes)
+        return encoding if self.node_x is None else torch.cat([rows(self.node_x, nodes), encoding], dim=1)
 
-    def score(self, view: View, states: States) -> tuple[Tensor, Tensor]:
+    def score(self, subgraph: Subgraph, states: States) -> tuple[Tensor, Tensor]:
         """Return the logits of the events `[b]` and of their negatives `[b, count]`."""
-        logits = self.logits(view, states)
+        logits = self.logits(subgraph, states)
         return logits[:, 0], logits[:, 1:]
 
-    def logits(self, view: View, states: States) -> Tensor:
+    def logits(self, subgraph: Subgraph, states: States) -> Tensor:
         """Return the same side by side `[b, 1 + count]`."""
-        h = self.embed(view, states)
-        if view.apart:
-            return self.link.in_rows(h, *view.to.shape)
+        h = self.embed(subgraph, states)
+        if subgraph.apart:
+            return self.link.in_rows(h, *subgraph.to.shape)
         # Each distinct root once.
-        of_src, of_to = rows(self.link.src(h), view.src), rows(self.link.dst(h), view.to)
+        of_src, of_to = rows(self.link.src(h), subgraph.src), rows(self.link.dst(h), subgraph.to)
         return self.link.join(of_src.unsqueeze(1), of_to)
 
-    def address(self, batch: EventStream) -> Delivery:
+    def route(self, batch: EventStream) -> MessageRouting:
         """Return who gets mail of a batch, and of which events; neither weights nor memory matter to it."""
-        return self.address_ahead(batch, len(batch))[0]
+        return self.route_batches(batch, len(batch))[0]
 
-    def address_ahead(self, batches: EventStream, b: int, negatives: Tensor | None = None) -> list[Delivery]:
+    def route_batches(
+        self, batches: EventStream, b: int, negatives: Tensor | None = None
+    ) -> list[MessageRouting]:
         """Return the same for each of several batches of ``b`` events, found together.
 
         With ``negatives`` `[n, count]` these get mail too, as if the pairs were events.
         """
-        neighbourly, turns, cutoffs = None, turns_of(batches, b), None
+        neighbourly, num_batches, cutoffs = None, num_batches_of(batches, b), None
         if self.deliver_to == "neighbours" and self.index is not None:
             neighbourly, cutoffs = self.index, self.index.cutoffs(batches)
             if self.visibility == "batch":
-                starts = batches.offset + b * torch.arange(turns, device=cutoffs.device)
+                starts = batches.offset + b * torch.arange(num_batches, device=cutoffs.device)
                 cutoffs = torch.minimum(cutoffs, starts.repeat_interleave(b))
-        letters = letters_of(batches, neighbourly, cutoffs, self.neighbours, turns, negatives)
-        return deliveries_of(letters, batches.num_nodes, b, turns)
+        raw_messages = raw_messages_of(batches, neighbourly, cutoffs, self.neighbours, num_batches, negatives)
+        return routings_of(raw_messages, batches.num_nodes, b, num_batches)
 
     @torch.no_grad()
-    def absorb(
+    def update_state(
         self,
         batch: EventStream,
         states: States | None = None,
         sequential: bool = False,
-        delivery: Delivery | None = None,
+        routing: MessageRouting | None = None,
         inside: SequentialMemory | None = None,
         places: Tensor | None = None,
     ) -> None:
         """Write the memory of the batch's nodes, then send the mail of its events.
 
-        Mail is written where `measure` reads it: take gradients of what was measured before.
+        Mail is written where `updated_memory` reads it: take gradients of what was measured before.
 
         Args:
             batch: The next events of the stream.
             states: The memory of their nodes (among others'); without it they are measured now.
             sequential: Whether every event is applied in its order, as if they came one at a time. By default
                 each node of the batch is updated once, by its last event, as if its others had not been.
-            delivery: What `address` says of the batch, if it was asked before.
+            routing: What `route` says of the batch, if it was asked before.
             inside: The sequential memory inside the batch, if that is known already.
             places: Where the batch's distinct nodes are among ``states``, if that is known already.
         """
@@ -277,27 +283,27 @@ class MDGNN(Looking):
             self.scanned(self.window(batch.offset, batch.offset + len(batch))).commit()
             return
         if sequential:
-            self.sequential.absorb(inside or self.sequential.memory(self, batch, states))
+            self.sequential.update_state(inside or self.sequential.memory(self, batch, states))
             self.memory.position.fill_(batch.offset + len(batch))
             return
-        if delivery is None:
-            delivery = self.address(batch)
-        nodes = delivery.endpoints
+        if routing is None:
+            routing = self.route(batch)
+        nodes = routing.endpoints
         if self.deliver_to == "neighbours" and self.memory.slots == 1:
             # New mail takes the place of the old, so that of a neighbour must have moved its memory before.
-            nodes, states = delivery.last.to, None
+            nodes, states = routing.last.to, None
         if states is None:
-            states, places = self.measure(nodes), None
+            states, places = self.updated_memory(nodes), None
         if places is None:
             places = states.places_of(nodes)
         self.memory.commit(nodes, rows(states.kept, places), states.last_update.index_select(0, places))
-        self._send_mail(batch, delivery)
+        self._send_mail(batch, routing)
         self.memory.position.fill_(batch.offset + len(batch))
 
-    def _send_mail(self, batch: EventStream, delivery: Delivery) -> None:
+    def _send_mail(self, batch: EventStream, routing: MessageRouting) -> None:
         """Give every recipient of this batch one mail: of its last event, or the mean of all."""
-        last, counts = delivery.last, delivery.counts
-        needed = last if self.aggregate == "last" else delivery.letters
+        last, counts = routing.last, routing.counts
+        needed = last if self.aggregate == "last" else routing.raw_messages
         memories = rows(self.memory.memory, needed.own), rows(self.memory.memory, needed.partner)
         content = torch.cat([*memories, self.about(batch, needed)], dim=1)
         if self.aggregate == "mean":
@@ -306,12 +312,12 @@ class MDGNN(Looking):
             content = total / counts.unsqueeze(1)
         t = batch.t.index_select(0, last.at)
         self.mailboxes.deliver(last.to, content, batch.offset + last.at, t)
-        self.mailboxes.tally(last.to, delivery.own_events, delivery.partner_events, t)
+        self.mailboxes.tally(last.to, routing.own_events, routing.partner_events, t)
 
-    def about(self, batch: EventStream, letters: Letters) -> Tensor:
-        """Return what a letter `[m, …]` holds beside the two memories: codes, and features if it must."""
-        parts = [self.codes(letters.own), self.codes(letters.partner)]
+    def about(self, batch: EventStream, raw_messages: RawMessages) -> Tensor:
+        """Return what a raw message `[m, …]` holds beside the two memories."""
+        parts = [self.node_encoding(raw_messages.own), self.node_encoding(raw_messages.partner)]
         if self.message.mailed:
-            events = batch.offset + letters.at
+            events = batch.offset + raw_messages.at
             parts.append(self.message.features.numeric(events, self.mailboxes.mail.dtype))
         return torch.cat(parts, dim=1)

@@ -9,31 +9,32 @@ from pres.errors import OptionError
 from pres.nn.mailbox_scan import MailboxScan
 from pres.nn.memory import Memory
 from pres.nn.message import EventMessage, IdentityMessage
-from pres.nn.node_encoding import NodeCodes
+from pres.nn.node_encoding import NodeEncoding
 from pres.nn.scan_mailboxes import ScanMailboxes
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.scan_updater import ScanUpdater
 from pres.sampling.index import check_slice
 
 
-def check_room(memory: Memory, message: IdentityMessage, codes: NodeCodes, aggregate: str) -> None:
+def check_room(memory: Memory, message: IdentityMessage, node_encoding: NodeEncoding, aggregate: str) -> None:
     """Raise unless mail has the room for what a model sends, no more and no less."""
     numeric, mailed = message.features.numeric_dim, message.mailed
     if aggregate == "mean" and numeric and not mailed:
         raise OptionError(
             "aggregate='mean' keeps the mean of numeric features in mail: give mailed=True to the message, "
-            f"and Memory(…, feature_dim={2 * codes.dim + numeric})."
+            f"and Memory(…, feature_dim={2 * node_encoding.dim + numeric})."
         )
-    room, needed = memory.mail_dim - 2 * memory.dim, 2 * codes.dim + (numeric if mailed else 0)
+    room, needed = memory.mail_dim - 2 * memory.dim, 2 * node_encoding.dim + (numeric if mailed else 0)
     if room != needed:
         otherwise = (
             f", or mailed={not mailed} to the message"
-            if room == 2 * codes.dim + (0 if mailed else numeric)
+            if room == 2 * node_encoding.dim + (0 if mailed else numeric)
             else ""
         )
         raise OptionError(
-            f"mail has room for {room} numbers beside two memories, but {needed} are sent: 2 x {codes.dim} "
-            f"of codes, {needed - 2 * codes.dim} features. Give Memory(…, feature_dim={needed}){otherwise}."
+            f"mail has room for {room} numbers beside two memories, but {needed} are sent: "
+            f"2 x {node_encoding.dim} of node encodings, {needed - 2 * node_encoding.dim} features. "
+            f"Give Memory(…, feature_dim={needed}){otherwise}."
         )
 
 
@@ -67,12 +68,12 @@ def check_whole(events: EventStream, times: Tensor, nodes: int) -> None:
         )
 
 
-def turns_of(batches: EventStream, b: int) -> int:
+def num_batches_of(batches: EventStream, b: int) -> int:
     """Return how many batches of ``b`` events these are; no events are one batch of none."""
-    turns = len(batches) // b if b > 0 else 1
-    if turns * b != len(batches):
+    num_batches = len(batches) // b if b > 0 else 1
+    if num_batches * b != len(batches):
         raise OptionError(f"{len(batches):,} events are no whole number of batches of {b:,}.")
-    return turns
+    return num_batches
 
 
 def check_next(batch: EventStream, start: int, times: Tensor, memory: Memory | ScanMemory) -> None:

@@ -8,7 +8,7 @@ from pres.data.stream import EventStream
 from pres.errors import check_choice
 from pres.models.base import MDGNN
 from pres.models.options import given_options, recurrence, time_units, with_features
-from pres.nn import EdgeFeatures, NodeCodes, TimeEncoding, TimeProjection
+from pres.nn import EdgeFeatures, NodeEncoding, TimeEncoding, TimeProjection
 
 
 class JODIE(MDGNN):
@@ -27,7 +27,7 @@ class JODIE(MDGNN):
         passes: Of a scan, see `ScanUpdater`.
         embed: Each root at its own ``"event"``, or each ``"node"`` once per batch.
         aggregate: ``"last"`` or ``"mean"`` message of a batch.
-        codes: Size of the nodes' codes, see `NodeCodes`; 0 for none.
+        node_encoding_dim: Size of the nodes' random features, see `NodeEncoding`; 0 for none.
         edge_features: Whether to use the events' features: True, False, or None for those there are.
         node_features: Whether to use the nodes' features, likewise.
     """
@@ -42,7 +42,7 @@ class JODIE(MDGNN):
         passes: Literal[1, 2] = 1,
         embed: Literal["event", "node"] = "event",
         aggregate: Literal["last", "mean"] = "last",
-        codes: int = 32,
+        node_encoding_dim: int = 32,
         edge_features: bool | None = None,
         node_features: bool | None = None,
     ) -> None:
@@ -51,13 +51,13 @@ class JODIE(MDGNN):
         events = with_features(events, edge_features, node_features, type(self).__name__)
         scale, unit = time_units(events)
         features, time = EdgeFeatures(events), TimeEncoding(time_dim, scale)
-        identity = NodeCodes(events.num_nodes, codes)
+        identity = NodeEncoding(events.num_nodes, node_encoding_dim)
         super().__init__(
             events,
-            **recurrence(events, cell, memory_dim, features, time, codes, aggregate, passes),
+            **recurrence(events, cell, memory_dim, features, time, node_encoding_dim, aggregate, passes),
             embedding=TimeProjection(memory_dim, unit, norm=cell == "rnn"),
             embed=embed,
             aggregate=aggregate,
-            codes=identity,
+            node_encoding=identity,
             options=options,
         )

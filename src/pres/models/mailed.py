@@ -14,7 +14,7 @@ from pres.nn.gather import rows
 from pres.nn.mailbox_reading import Reading, age_rows, ages_of
 from pres.nn.mailbox_scan import Chains, MailboxScan
 from pres.nn.message import EventMessage
-from pres.nn.node_encoding import NodeCodes
+from pres.nn.node_encoding import NodeEncoding
 from pres.nn.scan_mailboxes import ScanMailboxes
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.slots import Slots
@@ -70,7 +70,7 @@ class MailWindow(Window):
         return torch.searchsorted(self.mail_keys, self.keys) - rows(first, self.chain) + 1
 
     def scanned(
-        self, memory: ScanMemory, message: nn.Module, updater: nn.Module, codes: NodeCodes
+        self, memory: ScanMemory, message: nn.Module, updater: nn.Module, node_encoding: NodeEncoding
     ) -> ScannedMail:
         """Return the memory inside the window, which memory must stand at the beginning of."""
         assert isinstance(memory, ScanMailboxes) and isinstance(updater, MailboxScan)
@@ -80,7 +80,7 @@ class MailWindow(Window):
         events = torch.arange(len(self.events), device=begin.device) + self.events.offset
         states, mails = updater(
             begin,
-            codes(self.node),
+            node_encoding(self.node),
             message.features(events, begin.dtype),
             time(self.since_last(memory)),
             rows(memory.mail.flatten(0, 1), stored),

@@ -60,7 +60,7 @@ def recurrence(
     dim: int,
     features: EdgeFeatures,
     time: TimeEncoding,
-    codes: int,
+    encoding_dim: int,
     aggregate: str,
     passes: int,
 ) -> dict[str, Any]:
@@ -70,9 +70,13 @@ def recurrence(
             raise OptionError("aggregate='mean' is of mail: cell='scan' takes in every event by itself.")
         about = EventMessage(features, time)
         scanned = ScanMemory(events.num_nodes, dim, events.t[0])
-        return {"memory": scanned, "message": about, "updater": ScanUpdater(dim, codes, about.dim, passes)}
+        return {
+            "memory": scanned,
+            "message": about,
+            "updater": ScanUpdater(dim, encoding_dim, about.dim, passes),
+        }
     mailed = aggregate == "mean"  # features of one event are looked up
-    mailed_dim = 2 * codes + mailed * features.numeric_dim
+    mailed_dim = 2 * encoding_dim + mailed * features.numeric_dim
     memory = Memory(events.num_nodes, dim, mailed_dim, slots=1, start=events.t[0])
     message = IdentityMessage(memory, features, time, mailed)
     gated = cell == "gru"
@@ -86,7 +90,7 @@ def mailboxes(
     dim: int,
     features: EdgeFeatures,
     time: TimeEncoding,
-    codes: int,
+    encoding_dim: int,
     *,
     slots: int,
     heads: int,
@@ -109,10 +113,10 @@ def mailboxes(
         return {
             "memory": ScanMailboxes(events.num_nodes, dim, slots, events.t[0]),
             "message": EventMessage(features, time),
-            "updater": MailboxScan(dim, codes, features.dim, time.dim, heads, passes),
+            "updater": MailboxScan(dim, encoding_dim, features.dim, time.dim, heads, passes),
         }
     mailed = aggregate == "mean"  # features of one event are looked up
-    mailed_dim = 2 * codes + mailed * features.numeric_dim
+    mailed_dim = 2 * encoding_dim + mailed * features.numeric_dim
     memory = Memory(events.num_nodes, dim, mailed_dim, slots=slots, start=events.t[0])
     message = IdentityMessage(memory, features, time, mailed)
     updater = MailboxAttention(message.dim, dim, heads, dropout, gate)

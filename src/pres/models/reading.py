@@ -9,8 +9,8 @@ from torch import Tensor
 
 from pres.data.incidence import distinct
 from pres.data.stream import EventStream
-from pres.models.half_events import HalfEvents, Moments
-from pres.models.routing import Letters
+from pres.models.incidences import BatchIncidences, Versions
+from pres.models.routing import RawMessages
 from pres.nn.gather import Picked, rows
 from pres.nn.memory import Mail
 from pres.nn.slots import Slots
@@ -20,30 +20,32 @@ if TYPE_CHECKING:
 
 
 class Contents:
-    """What mail holds inside a batch: that about each half-event, then what its recipients had before.
+    """What mail holds inside a batch: that about each incidence, then what its recipients had before.
 
     Args:
         model: The model, its memory as the batch found it.
         batch: The events.
-        halves: Their half-events.
+        halves: Their incidences.
         memory: The memory `[h, d]` just before each of them.
     """
 
-    def __init__(self, model: MDGNN, batch: EventStream, halves: HalfEvents, memory: Tensor) -> None:
+    def __init__(self, model: MDGNN, batch: EventStream, incidences: BatchIncidences, memory: Tensor) -> None:
         state = model.mailboxes
-        self.dim, self.other = state.dim, halves.other
+        self.dim, self.other = state.dim, incidences.other
         self.memory = memory
-        always = torch.ones_like(halves.node, dtype=torch.bool)
-        about = Letters(halves.node, halves.node, halves.node[halves.other], halves.event, always)
+        always = torch.ones_like(incidences.node, dtype=torch.bool)
+        about = RawMessages(
+            incidences.node, incidences.node, incidences.node[incidences.other], incidences.event, always
+        )
         beside = model.about(batch, about).to(memory.dtype)
-        own = torch.cat([memory, rows(memory, halves.other), beside], dim=1)
+        own = torch.cat([memory, rows(memory, incidences.other), beside], dim=1)
         # One mail takes the place of another, so nothing is left of older ones where there is one slot.
-        self.recipients = halves.node[:0] if state.slots == 1 else distinct(halves.letters.to)
+        self.recipients = incidences.node[:0] if state.slots == 1 else distinct(incidences.raw_messages.to)
         older = rows(state.mail.flatten(1), self.recipients).view(-1, state.mail_dim)
         self.table = torch.cat([own, older.to(own.dtype)]) if len(older) else own
 
     def write(self, moved: Tensor, memory: Tensor) -> None:
-        """Let some half-events have other memories; without gradients."""
+        """Let some incidences have other memories; without gradients."""
         self.memory[moved] = memory
         self.table[moved, : self.dim] = memory
         self.table[self.other[moved], self.dim : 2 * self.dim] = memory
@@ -53,37 +55,42 @@ class Reading:
     """The mail of moments: all of it that does not follow from the memories inside the batch."""
 
     def __init__(
-        self, model: MDGNN, batch: EventStream, halves: HalfEvents, moments: Moments, recipients: Tensor
+        self,
+        model: MDGNN,
+        batch: EventStream,
+        incidences: BatchIncidences,
+        versions: Versions,
+        recipients: Tensor,
     ) -> None:
-        self.model, self.moments = model, moments
+        self.model, self.versions = model, versions
         state = model.mailboxes
-        letter = moments.read.clamp(min=0)
-        at = halves.letters.at[letter]
-        self.content, self.event, self.t = halves.about[letter], batch.offset + at, batch.t[at]
-        self.mask = moments.read >= 0
-        self.newest_t = batch.t[at[:, 0]]  # the first slot is a letter of the batch, and none is newer
-        if state.slots > 1:  # else the letter has taken the place of older mail
-            inside, node, slot = self.mask, moments.node.unsqueeze(1), moments.stored.clamp(min=0)
-            older = len(halves.node) + torch.searchsorted(recipients, node) * state.slots + slot
+        raw_message = versions.read.clamp(min=0)
+        at = incidences.raw_messages.at[raw_message]
+        self.content, self.event, self.t = incidences.about[raw_message], batch.offset + at, batch.t[at]
+        self.mask = versions.read >= 0
+        self.newest_t = batch.t[at[:, 0]]  # the first slot is a raw message of the batch, and none is newer
+        if state.slots > 1:  # else the raw message has taken the place of older mail
+            inside, node, slot = self.mask, versions.node.unsqueeze(1), versions.stored.clamp(min=0)
+            older = len(incidences.node) + torch.searchsorted(recipients, node) * state.slots + slot
             self.content = torch.where(inside, self.content, older)
             self.event = torch.where(inside, self.event, state.mail_event[node, slot])
             self.t = torch.where(inside, self.t, state.mail_t[node, slot])
-            self.mask = inside | (moments.stored >= 0)
+            self.mask = inside | (versions.stored >= 0)
 
     def previous(
         self, memory: Tensor, last_update: Tensor, some: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return the memory `[w, d]` that moments had at their half-event before, and the time it is of."""
-        state, moments = self.model.mailboxes, self.moments if some is None else self.moments[some]
-        begun, before = moments.before >= 0, moments.before.clamp(min=0)
-        since = torch.where(begun, last_update[before], state.last_update[moments.node])
+        """Return the memory `[w, d]` that moments had at their incidence before, and the time it is of."""
+        state, versions = self.model.mailboxes, self.versions if some is None else self.versions[some]
+        begun, before = versions.before >= 0, versions.before.clamp(min=0)
+        since = torch.where(begun, last_update[before], state.last_update[versions.node])
         found = rows(memory, before)
-        if state.slots > 1:  # else who has a letter has had an event
-            found = torch.where(begun.unsqueeze(1), found, rows(state.memory, moments.node))
+        if state.slots > 1:  # else who has a raw message has had an event
+            found = torch.where(begun.unsqueeze(1), found, rows(state.memory, versions.node))
         return found, since
 
     def update(self, contents: Contents, last_update: Tensor, some: Tensor | None = None) -> Tensor:
-        """Return the memory `[w, d]` of (some) moments, from that of all half-events."""
+        """Return the memory `[w, d]` of (some) moments, from that of all incidences."""
         every = self.content, self.event, self.t, self.mask, self.newest_t
         content, event, t, mask, newest_t = every if some is None else (part[some] for part in every)
         slots = Slots.one_each(len(mask), mask.device) if self.model.mailboxes.slots == 1 else Slots.of(mask)

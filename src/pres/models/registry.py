@@ -18,9 +18,9 @@ MODELS: dict[str, type[MDGNN]] = {"tgn": TGN, "jodie": JODIE, "apan": APAN}
 
 # What differs from our defaults in each model of TGL (its config files and memorys.py).
 TGL: dict[str, dict[str, Any]] = {
-    "tgn": {"dropout": 0.2, "codes": 0},
-    "jodie": {"cell": "rnn", "codes": 0},
-    "apan": {"gate": False, "dropout": 0.1, "codes": 0},
+    "tgn": {"dropout": 0.2, "node_encoding_dim": 0},
+    "jodie": {"cell": "rnn", "node_encoding_dim": 0},
+    "apan": {"gate": False, "dropout": 0.1, "node_encoding_dim": 0},
 }
 
 

@@ -13,88 +13,90 @@ from pres.sampling import TemporalIndex
 
 
 @dataclass(frozen=True, eq=False)
-class Letters:
-    """Letters sorted by recipient; of one, later events come later, and its own after its neighbours'."""
+class RawMessages:
+    """Sorted by recipient; of one, messages of later events come later, and its own after its neighbours'."""
 
     to: Tensor  # [m]
-    own: Tensor  # [m] the endpoint that the letter is about: the recipient itself, or a neighbour
+    own: Tensor  # [m] the endpoint that the raw message is about: the recipient itself, or a neighbour
     partner: Tensor  # [m] the other endpoint
     at: Tensor  # [m] the event, counted from the batch's first
     is_own: Tensor  # [m] bool: whether the event is the recipient's own
 
-    def __getitem__(self, places: Tensor) -> Letters:
-        return Letters(*(field.index_select(0, places) for field in self._fields()))
+    def __getitem__(self, places: Tensor) -> RawMessages:
+        return RawMessages(*(field.index_select(0, places) for field in self._fields()))
 
-    def and_also(self, others: Letters) -> Letters:
+    def and_also(self, others: RawMessages) -> RawMessages:
         """Return these and others, not sorted any more."""
-        return Letters(*map(torch.cat, zip(self._fields(), others._fields(), strict=True)))
+        return RawMessages(*map(torch.cat, zip(self._fields(), others._fields(), strict=True)))
 
-    def split(self, parts: Parts) -> list[Letters]:
+    def split(self, parts: Parts) -> list[RawMessages]:
         """Return each part of them."""
-        return [Letters(*those) for those in zip(*map(parts.split, self._fields()), strict=True)]
+        return [RawMessages(*those) for those in zip(*map(parts.split, self._fields()), strict=True)]
 
     def _fields(self) -> tuple[Tensor, ...]:
         return self.to, self.own, self.partner, self.at, self.is_own
 
 
 @dataclass(frozen=True, eq=False)
-class Delivery:
+class MessageRouting:
     """What its events alone decide of absorbing a batch: whose memory moves, and who gets which mail."""
 
     endpoints: Tensor  # [v] the distinct nodes of the batch's events
-    letters: Letters  # [m]
-    counts: Tensor  # [r] letters of each recipient
-    last: Letters  # [r] the last of them
+    raw_messages: RawMessages  # [m]
+    counts: Tensor  # [r] raw messages of each recipient
+    last: RawMessages  # [r] the last of them
     own_events: Tensor  # [r] the recipient's own events in the batch
-    partner_events: Tensor  # [r] those of the partner in its last letter
+    partner_events: Tensor  # [r] those of the partner in its last raw message
 
 
-def deliveries_of(letters: Letters, num_nodes: int, b: int, turns: int) -> list[Delivery]:
-    """Return who gets what of the letters of several batches of ``b`` events, see `letters_of`.
+def routings_of(raw_messages: RawMessages, num_nodes: int, b: int, num_batches: int) -> list[MessageRouting]:
+    """Return who gets what of the raw messages of several batches of ``b`` events, see `raw_messages_of`.
 
     A neighbour's event is a node's last only if it has none of its own in the batch.
     """
-    turn = torch.div(letters.at, max(b, 1), rounding_mode="floor")
-    number = turn * num_nodes  # a node has another number in each batch
-    recipients, counts = torch.unique_consecutive(number + letters.to, return_counts=True)
+    batch_number = torch.div(raw_messages.at, max(b, 1), rounding_mode="floor")
+    number = batch_number * num_nodes  # a node has another number in each batch
+    recipients, counts = torch.unique_consecutive(number + raw_messages.to, return_counts=True)
     ends = counts.cumsum(0)
-    own = torch.zeros(len(letters.to) + 1, dtype=torch.int64, device=counts.device)
-    torch.cumsum(letters.is_own, 0, out=own[1:])
+    own = torch.zeros(len(raw_messages.to) + 1, dtype=torch.int64, device=counts.device)
+    torch.cumsum(raw_messages.is_own, 0, out=own[1:])
     own_events = own[ends] - own[ends - counts]
-    letters = replace(letters, at=letters.at - turn * b)
-    last, number, turn_of_each = letters[ends - 1], number[ends - 1], turn[ends - 1]
+    raw_messages = replace(raw_messages, at=raw_messages.at - batch_number * b)
+    last, number, turn_of_each = raw_messages[ends - 1], number[ends - 1], batch_number[ends - 1]
     partner_events = own_events[torch.searchsorted(recipients, number + last.partner)]
     is_endpoint = own_events > 0
     endpoints = last.to[is_endpoint]
-    if turns == 1:
-        return [Delivery(endpoints, letters, counts, last, own_events, partner_events)]
+    if num_batches == 1:
+        return [MessageRouting(endpoints, raw_messages, counts, last, own_events, partner_events)]
     of_letters, of_recipients, of_endpoints = (
-        Parts.of_numbers(those, turns) for those in (turn, turn_of_each, turn_of_each[is_endpoint])
+        Parts.of_numbers(those, num_batches)
+        for those in (batch_number, turn_of_each, turn_of_each[is_endpoint])
     )
     fields = (
         of_endpoints.split(endpoints),
-        letters.split(of_letters),
+        raw_messages.split(of_letters),
         of_recipients.split(counts),
         last.split(of_recipients),
         of_recipients.split(own_events),
         of_recipients.split(partner_events),
     )
-    return [Delivery(*those) for those in zip(*fields, strict=True)]
+    return [MessageRouting(*those) for those in zip(*fields, strict=True)]
 
 
-def letters_of(
+def raw_messages_of(
     batch: EventStream,
     index: TemporalIndex | None = None,
     cutoffs: Tensor | None = None,
     neighbours: int = 0,
-    turns: int = 1,
+    num_batches: int = 1,
     negatives: Tensor | None = None,
-) -> Letters:
-    """Return one letter of each event to each endpoint and, with an index, to the endpoints' neighbours.
+) -> RawMessages:
+    """Return one raw message of each event to each endpoint and, with an index, to the endpoints' neighbours.
 
     ``cutoffs`` `[b]` are the first events that those neighbours must not come from. If the events are those
-    of several batches of equal length (``turns``), the letters are sorted by batch first. ``negatives``
-    `[b, count]` are drawn nodes that get a letter of the source's, just before the event's own letters.
+    of several batches of equal length (``num_batches``), the messages are sorted by batch first.
+    ``negatives`` `[b, count]` are drawn nodes that get a raw message of the source's, just before the
+    event's own raw messages.
     """
     at = torch.arange(len(batch), device=batch.src.device)
     proper = (batch.src != batch.dst).nonzero().squeeze(1)  # a self-loop is one update
@@ -102,7 +104,7 @@ def letters_of(
     partner = torch.cat([batch.dst, batch.src[proper]])
     side = torch.cat([torch.ones_like(at), torch.full_like(proper, 2)])
     at = torch.cat([at, proper])
-    sent = Letters(own, own, partner, at, torch.ones_like(at, dtype=torch.bool))
+    sent = RawMessages(own, own, partner, at, torch.ones_like(at, dtype=torch.bool))
     order = 3 * at + side
     if index is not None and cutoffs is not None:
         found = index.recent(own, cutoffs[at], neighbours)
@@ -114,24 +116,24 @@ def letters_of(
     if negatives is not None:
         of_each = torch.arange(len(batch), device=at.device).repeat_interleave(negatives.shape[1])
         drawn, own_letter = negatives.flatten(), torch.ones_like(of_each, dtype=torch.bool)
-        sent = sent.and_also(Letters(drawn, drawn, batch.src[of_each], of_each, own_letter))
+        sent = sent.and_also(RawMessages(drawn, drawn, batch.src[of_each], of_each, own_letter))
         order = torch.cat([order, 3 * of_each])
     span, to = 3 * len(batch), sent.to
-    if turns > 1:
-        to = to + torch.div(sent.at, len(batch) // turns, rounding_mode="floor") * batch.num_nodes
+    if num_batches > 1:
+        to = to + torch.div(sent.at, len(batch) // num_batches, rounding_mode="floor") * batch.num_nodes
     key, by = torch.sort(to * (2 * span) + sent.is_own * span + order)
     once = torch.ones_like(key, dtype=torch.bool)
-    once[1:] = key[1:] != key[:-1]  # a neighbour by several events gets a letter once
+    once[1:] = key[1:] != key[:-1]  # a neighbour by several events gets a raw message once
     return sent[by.index_select(0, once.nonzero().squeeze(1))]
 
 
-def one_per_event(letters: Letters, batch_length: int) -> Letters:
-    """Return at most one letter of each event to each recipient, sorted by recipient and then by event.
+def one_per_event(raw_messages: RawMessages, batch_length: int) -> RawMessages:
+    """Return at most one raw message of each event to each recipient, sorted by recipient and then by event.
 
     As if events came one at a time: of several the last counts, a recipient's own before its neighbours'.
     """
-    order = torch.argsort(letters.to * batch_length + letters.at, stable=True)  # own ones stay last
-    to, at = letters.to.index_select(0, order), letters.at.index_select(0, order)
+    order = torch.argsort(raw_messages.to * batch_length + raw_messages.at, stable=True)  # own ones stay last
+    to, at = raw_messages.to.index_select(0, order), raw_messages.at.index_select(0, order)
     last = torch.ones_like(to, dtype=torch.bool)
     last[:-1] = (to[1:] != to[:-1]) | (at[1:] != at[:-1])
-    return letters[order.index_select(0, last.nonzero().squeeze(1))]
+    return raw_messages[order.index_select(0, last.nonzero().squeeze(1))]

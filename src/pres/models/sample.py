@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from pres.data.incidence import first_of_equal
 from pres.data.stream import EventStream
-from pres.models.checks import check_next, check_pairs, turns_of
+from pres.models.checks import check_next, check_pairs, num_batches_of
 from pres.models.scanned import Window
-from pres.models.subgraph import Inside, View, views_of
+from pres.models.subgraph import Inside, Subgraph, subgraphs_of
 from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjection
 from pres.nn.gather import rows
 from pres.nn.memory import Memory
@@ -33,7 +33,7 @@ class Pairs(NamedTuple):
     dst: Tensor
 
 
-class Looking(nn.Module):
+class SubgraphSampler(nn.Module):
     """The part of a model that finds what a step needs to see; see `pres.models.base.MDGNN`."""
 
     memory: Memory | ScanMemory
@@ -45,7 +45,7 @@ class Looking(nn.Module):
     strategy: Strategy
     _t: Tensor  # the times of all events
 
-    def look(
+    def sample(
         self,
         batch: EventStream,
         negatives: Tensor,
@@ -53,7 +53,7 @@ class Looking(nn.Module):
         seed: int = 0,
         inside: SequentialMemory | None = None,
         strictly: bool = False,
-    ) -> View:
+    ) -> Subgraph:
         """Return what predicting ``batch`` against ``negatives`` `[b, count]` needs to see.
 
         Args:
@@ -66,18 +66,18 @@ class Looking(nn.Module):
             strictly: Whether that is just before the first event of the batch at its own time.
         """
         if inside is not None:
-            return self.with_prepared(self._look_inside(batch, negatives, seed, inside, strictly))
-        (view,) = self.look_ahead(batch, negatives, len(batch), seed, batch_start)
-        return self.with_prepared(view)
+            return self.with_prepared(self._sample_inside(batch, negatives, seed, inside, strictly))
+        (subgraph,) = self.sample_batches(batch, negatives, len(batch), seed, batch_start)
+        return self.with_prepared(subgraph)
 
-    def look_ahead(
+    def sample_batches(
         self,
         batches: EventStream,
         negatives: Tensor,
         b: int,
         seed: int = 0,
         batch_start: int | None = None,
-    ) -> list[View]:
+    ) -> list[Subgraph]:
         """Return what predicting each of several batches of ``b`` events needs to see, found together.
 
         The embedding has prepared nothing: for that there is `with_prepared`, when a batch's turn comes.
@@ -91,24 +91,28 @@ class Looking(nn.Module):
         """
         start = batches.offset if batch_start is None else batch_start
         check_next(batches, start, self._t, self.memory)
-        turns = turns_of(batches, b)
-        turn = torch.arange(turns, device=batches.t.device).repeat_interleave(b)
+        num_batches = num_batches_of(batches, b)
+        batch_number = torch.arange(num_batches, device=batches.t.device).repeat_interleave(b)
         t, cutoffs = batches.t, None
         if self.per_node:
-            t = t[turn * b]  # once per batch is at its beginning
+            t = t[batch_number * b]  # once per batch is at its beginning
         if self.embedding.hops and self.index is not None:
             cutoffs = self.index.cutoffs(batches)
             if self.per_node:
-                cutoffs = cutoffs[turn * b]
+                cutoffs = cutoffs[batch_number * b]
             if self.per_node or self.visibility == "batch":
-                starts = start + turn * b if batch_start is None else torch.full_like(turn, batch_start)
+                starts = (
+                    start + batch_number * b
+                    if batch_start is None
+                    else torch.full_like(batch_number, batch_start)
+                )
                 cutoffs = torch.minimum(cutoffs, starts)
-        moment = turn if self.per_node else None
-        return self._views(batches, negatives, t, cutoffs, seed, moment, turns=turns)
+        group = batch_number if self.per_node else None
+        return self._views(batches, negatives, t, cutoffs, seed, group, num_batches=num_batches)
 
-    def _look_inside(
+    def _sample_inside(
         self, part: EventStream, negatives: Tensor, seed: int, inside: SequentialMemory, strictly: bool
-    ) -> View:
+    ) -> Subgraph:
         whole = inside.batch
         check_next(part, whole.offset, self._t, self.memory)
         at = torch.arange(len(part), device=whole.t.device) + (part.offset - whole.offset)
@@ -119,12 +123,12 @@ class Looking(nn.Module):
             cutoffs = self.index.cutoffs(whole, "fresh")[asked]
             if self.visibility == "batch":
                 cutoffs = torch.minimum(cutoffs, whole.offset + places)
-        moment = places if self.per_node else None
-        within = Inside(inside.halves, places)
-        (view,) = self._views(part, negatives, whole.t[asked], cutoffs, seed, moment, within)
-        return view
+        group = places if self.per_node else None
+        within = Inside(inside.incidences, places)
+        (subgraph,) = self._views(part, negatives, whole.t[asked], cutoffs, seed, group, within)
+        return subgraph
 
-    def look_into(self, window: Window, negatives: Tensor, staleness: int, seed: int = 0) -> View:
+    def sample_window(self, window: Window, negatives: Tensor, staleness: int, seed: int = 0) -> Subgraph:
         """Return what predicting the batch of a window against ``negatives`` `[b, count]` needs to see.
 
         Args:
@@ -143,14 +147,16 @@ class Looking(nn.Module):
             cutoffs = rows(self.index.cutoffs(events, "fresh"), asked)
             if self.visibility == "batch":
                 cutoffs = torch.minimum(cutoffs, events.offset + places)
-        moment = places if self.per_node else None
+        group = places if self.per_node else None
         inside = Inside(window, places)
-        (view,) = self._views(window.batch, negatives, rows(events.t, asked), cutoffs, seed, moment, inside)
-        return view
+        (subgraph,) = self._views(
+            window.batch, negatives, rows(events.t, asked), cutoffs, seed, group, inside
+        )
+        return subgraph
 
-    def look_at(
+    def sample_pairs(
         self, src: Tensor, dst: Tensor, t: Tensor, position: int | None = None, seed: int = 0
-    ) -> View:
+    ) -> Subgraph:
         """Return what scoring any pairs ``src``, ``dst`` `[b]` at times ``t`` `[b]` needs to see.
 
         They are seen as events of a temporal batch that begins at ``position``, by default where the memory
@@ -158,18 +164,18 @@ class Looking(nn.Module):
         """
         position = int(self.memory.position) if position is None else position
         check_pairs(src, dst, t, position, self._t, self.memory)
-        moment = None
+        group = None
         if self.per_node:
             if position < len(self._t):
                 t = torch.minimum(t, self._t[position])  # once per batch is at its beginning
-            moment = torch.unique(t, return_inverse=True)[1]
+            group = torch.unique(t, return_inverse=True)[1]
         cutoffs = None
         if self.embedding.hops and self.index is not None:
             cutoffs = self.index.cutoff_at(t)
             if self.per_node or self.visibility == "batch":
                 cutoffs = cutoffs.clamp(max=position)
-        (view,) = self._views(Pairs(src, dst), src.new_empty(len(src), 0), t, cutoffs, seed, moment)
-        return self.with_prepared(view)
+        (subgraph,) = self._views(Pairs(src, dst), src.new_empty(len(src), 0), t, cutoffs, seed, group)
+        return self.with_prepared(subgraph)
 
     def _views(
         self,
@@ -178,10 +184,10 @@ class Looking(nn.Module):
         t: Tensor,
         cutoffs: Tensor | None,
         seed: int,
-        moment: Tensor | None,
+        group: Tensor | None,
         inside: Inside | None = None,
-        turns: int = 1,
-    ) -> list[View]:
+        num_batches: int = 1,
+    ) -> list[Subgraph]:
         def find(nodes: Tensor, cutoffs: Tensor) -> list[Neighbours]:
             assert self.index is not None
             return self.index.hops(
@@ -190,22 +196,24 @@ class Looking(nn.Module):
 
         embedding = self.embedding
         looks_up = isinstance(embedding, TemporalAttention) and embedding.looks_up(not self.per_node)
-        return views_of(
+        return subgraphs_of(
             pairs.src,
             pairs.dst,
             negatives,
             t,
             cutoffs,
             find,
-            turns=turns,
-            moment=moment,
+            num_batches=num_batches,
+            group=group,
             inside=inside,
             rank_events=looks_up,
         )
 
-    def with_prepared(self, view: View) -> View:
-        """Return a view with what the embedding can make of it before it has the weights."""
-        if view.ranked is None or not isinstance(self.embedding, TemporalAttention):
-            return view
+    def with_prepared(self, subgraph: Subgraph) -> Subgraph:
+        """Return a subgraph with what the embedding can make of it before it has the weights."""
+        if subgraph.ranked is None or not isinstance(self.embedding, TemporalAttention):
+            return subgraph
         dtype = self.memory.memory.dtype
-        return replace(view, prepared=self.embedding.prepare(view.ranked, view.hops, dtype, view.apart))
+        return replace(
+            subgraph, prepared=self.embedding.prepare(subgraph.ranked, subgraph.hops, dtype, subgraph.apart)
+        )

@@ -13,7 +13,7 @@ from pres.data.stream import EventStream
 from pres.models.states import States
 from pres.nn.gather import rows
 from pres.nn.message import EventMessage
-from pres.nn.node_encoding import NodeCodes
+from pres.nn.node_encoding import NodeEncoding
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.scan_updater import ScanUpdater
 
@@ -91,7 +91,7 @@ class Window:
         old = len(self.events) - len(self.batch)
         return torch.minimum(at - (at - old) % staleness, tied)
 
-    def received(self, nodes: Tensor, places: Tensor) -> Tensor:
+    def version(self, nodes: Tensor, places: Tensor) -> Tensor:
         """Return the last entry `[q]` of each of nodes `[q]` before events ``places`` `[q]`; -1 if none."""
         w = len(self.events)
         entry = torch.searchsorted(self.keys, nodes * w + places) - 1
@@ -107,13 +107,13 @@ class Window:
         return t - before
 
     def scanned(
-        self, memory: ScanMemory, message: nn.Module, updater: nn.Module, codes: NodeCodes
+        self, memory: ScanMemory, message: nn.Module, updater: nn.Module, node_encoding: NodeEncoding
     ) -> Scanned:
         """Return the memory inside the window, which memory must stand at the beginning of."""
         assert isinstance(message, EventMessage) and isinstance(updater, ScanUpdater)
         begin = rows(memory.memory, self.node)
         about = message(self.events.offset + self.event, self.since_last(memory), begin.dtype)
-        states = updater(begin, codes(self.node), about, self.first, self.chain, self.other)
+        states = updater(begin, node_encoding(self.node), about, self.first, self.chain, self.other)
         return Scanned(self, memory, begin, states)
 
     def state_keys(self, nodes: Tensor, entries: Tensor) -> Tensor:
@@ -144,7 +144,7 @@ class Scanned:
         """The memory `[c, d]` after each chain."""
         return rows(self.states, self.window.last)
 
-    def measure(self, nodes: Tensor, entries: Tensor) -> States:
+    def updated_memory(self, nodes: Tensor, entries: Tensor) -> States:
         """Return the memory of nodes `[u]` after their entries `[u]`; nodes without one (-1) come last."""
         memory, window, inside = self.memory, self.window, int((entries >= 0).sum())
         entries, outside = entries[:inside], nodes[inside:]
@@ -166,12 +166,12 @@ class Scanned:
             last_event=last_event,
         )
 
-    def measure_all(self, nodes: Tensor) -> States:
+    def updated_memory_all(self, nodes: Tensor) -> States:
         """Return the memory of distinct, increasing nodes `[u]` after the whole window, in their order."""
         window = self.window
-        entries = window.received(nodes, torch.full_like(nodes, len(window.events)))
+        entries = window.version(nodes, torch.full_like(nodes, len(window.events)))
         order = torch.argsort((entries < 0).long(), stable=True)
-        found = self.measure(rows(nodes, order), rows(entries, order))
+        found = self.updated_memory(rows(nodes, order), rows(entries, order))
         back = torch.argsort(order)
         return States(**{name: rows(value, back) for name, value in vars(found).items()})
 
@@ -181,7 +181,7 @@ class Scanned:
         window = self.window
         position = window.events.offset + len(window.events)
         place = held(len(window.events), window.events.t)
-        entry = window.received(window.node, torch.full_like(window.node, place))
+        entry = window.version(window.node, torch.full_like(window.node, place))
         begun = (entry >= 0).nonzero().squeeze(1)
         entry = rows(entry, begun)
         last_event = rows(window.events.t, rows(window.event, entry))

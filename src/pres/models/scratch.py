@@ -30,8 +30,8 @@ def scratch_of(model: Model) -> Model:
     state = {id(value) for value in model.state_dict(keep_vars=True).values()}
     copied = _copy(model, [*model.parameters(), *(b for b in model.buffers() if id(b) not in state)])
     _add_blank_node(copied.memory)
-    codes = copied.codes.table
-    copied.codes.table = torch.cat([codes, codes.new_zeros(1, codes.shape[1])])
+    table = copied.node_encoding.table
+    copied.node_encoding.table = torch.cat([table, table.new_zeros(1, table.shape[1])])
     if copied.node_x is not None:
         copied.node_x = torch.cat([copied.node_x, torch.zeros_like(copied.node_x[:1])])
     if copied.index is not None:

@@ -9,7 +9,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from pres.models.half_events import HalfEvents
+from pres.models.incidences import BatchIncidences
 from pres.models.scanned import Window
 from pres.nn.embedding import Beforehand, Hop
 from pres.nn.gather import rows
@@ -22,7 +22,7 @@ Find = Callable[[Tensor, Tensor], Sequence[Neighbours]]
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class Subgraph:
     """Everything a step looks at, prepared without the weights.
 
     ``src`` and ``to`` are positions among the roots; ``roots`` and the hops' nodes are positions among
@@ -37,7 +37,7 @@ class View:
     to: Tensor  # [b, 1 + count] the destination of each pair, then its negatives
     ranked: Ranking | None = None  # of the roots, where there are hops
     prepared: Beforehand | None = None  # what the embedding knows of them already
-    received: Tensor | None = None  # [u] letters each has of its own batch; None: as the batch finds them
+    version: Tensor | None = None  # [u] raw messages each has of its own batch; None: as the batch finds them
     apart: bool = False  # whether every pair has roots of its own: the sources, then row by row who they meet
 
     @property
@@ -55,11 +55,11 @@ class View:
 class Inside:
     """Where in a temporal batch pairs are asked: what they see is the memory just before that place."""
 
-    halves: HalfEvents | Window
+    incidences: BatchIncidences | Window
     places: Tensor  # [b] of each pair, counted from the batch's first event
 
 
-def views_of(
+def subgraphs_of(
     src: Tensor,
     dst: Tensor,
     negatives: Tensor,
@@ -67,14 +67,15 @@ def views_of(
     cutoffs: Tensor | None,
     find: Find,
     *,
-    turns: int = 1,
-    moment: Tensor | None = None,
+    num_batches: int = 1,
+    group: Tensor | None = None,
     inside: Inside | None = None,
     rank_events: bool = False,
-) -> list[View]:
-    """Return the views of pairs ``(src, dst)`` and ``(src, negatives)``, each asked at its time ``t`` `[p]`.
+) -> list[Subgraph]:
+    """Return the subgraphs of pairs ``(src, dst)`` and ``(src, negatives)``, asked at times ``t`` `[p]`.
 
-    The pairs are those of one or several batches of equal length, one after another: there is a view of each.
+    The pairs are those of one or several batches of equal length, one after another: there is a subgraph of
+    each.
 
     Args:
         src: Sources `[p]`.
@@ -83,39 +84,39 @@ def views_of(
         t: When each pair is asked.
         cutoffs: The first event `[p]` that each pair must not see; None where no neighbours are needed.
         find: The neighbours, hop by hop, of nodes before their cutoffs.
-        turns: Of how many batches the pairs are.
-        moment: A node that several pairs of one moment `[p]` ask for is one root, later batches having higher
-            moments; None: every pair has roots of its own.
+        num_batches: Of how many batches the pairs are.
+        group: A node that several pairs of one group `[p]` ask for is one root, later batches having higher
+            groups; None: every pair has roots of its own.
         inside: The batch around the pairs, if they are to see memory inside it: then it is the parts of one
-            batch that have a view each.
+            batch that have a subgraph each.
         rank_events: Whether the events of hops will be looked up in their order.
     """
-    (pairs, count), b = negatives.shape, len(src) // turns
+    (pairs, count), b = negatives.shape, len(src) // num_batches
     # Batch after batch: its sources, then row by row whom they meet.
     met = torch.cat([dst.unsqueeze(1), negatives], dim=1)
-    nodes = torch.cat([src.view(turns, b), met.view(turns, b * (1 + count))], dim=1).flatten()
-    pair = torch.arange(pairs, device=nodes.device).view(turns, b)
+    nodes = torch.cat([src.view(num_batches, b), met.view(num_batches, b * (1 + count))], dim=1).flatten()
+    pair = torch.arange(pairs, device=nodes.device).view(num_batches, b)
     pair = torch.cat([pair, pair.repeat_interleave(1 + count, dim=1)], dim=1).flatten()
-    roots = Parts([b * (2 + count)] * turns, nodes.device)
-    if moment is None:
-        place = torch.arange(b * (2 + count), device=nodes.device).repeat(turns)
+    roots = Parts([b * (2 + count)] * num_batches, nodes.device)
+    if group is None:
+        place = torch.arange(b * (2 + count), device=nodes.device).repeat(num_batches)
     else:
-        nodes, pair, place, roots = _once_each(nodes, pair, moment, roots, b)
+        nodes, pair, place, roots = _once_each(nodes, pair, group, roots, b)
     t = rows(t, pair)
     hops = [] if cutoffs is None else _as_hops(find(nodes, rows(cutoffs, pair)), t)
-    known, received, root, hops = _among_distinct(nodes, hops, roots, pair, inside)
+    known, version, root, hops = _among_distinct(nodes, hops, roots, pair, inside)
     parts = zip(
         known,
-        received,
+        version,
         roots.split(root),
         roots.split(t),
-        _hops_of_each(hops, roots, rank_events) if hops else [[] for _ in range(turns)],
-        place.view(turns, b * (2 + count)),
-        rankings(root, roots).each() if hops else [None] * turns,
+        _hops_of_each(hops, roots, rank_events) if hops else [[] for _ in range(num_batches)],
+        place.view(num_batches, b * (2 + count)),
+        rankings(root, roots).each() if hops else [None] * num_batches,
         strict=True,
     )
     return [
-        View(
+        Subgraph(
             nodes=own_nodes,
             roots=own_roots,
             t=own_t,
@@ -123,8 +124,8 @@ def views_of(
             src=own_place[:b],
             to=own_place[b:].view(b, 1 + count),
             ranked=ranked,
-            received=own_received,
-            apart=moment is None,
+            version=own_received,
+            apart=group is None,
         )
         for own_nodes, own_received, own_roots, own_t, own_hops, own_place, ranked in parts
     ]
@@ -133,7 +134,7 @@ def views_of(
 def _among_distinct(
     nodes: Tensor, hops: Sequence[Hop], roots: Parts, pair: Tensor, inside: Inside | None
 ) -> tuple[Sequence[Tensor], Sequence[Tensor | None], Tensor, list[Hop]]:
-    """Return each part's distinct nodes, their letters if ``inside``, and roots and hops as places there.
+    """Return each part's distinct nodes, their messages if ``inside``, and roots and hops as places there.
 
     ``nodes`` `[r]` are those of the roots, ``pair`` `[r]` says which pair each is of.
     """
@@ -143,27 +144,27 @@ def _among_distinct(
     if hops:
         everyone = torch.cat([nodes, *(hop.node for hop in hops)])
     whose = torch.cat(root_of)
-    received = cast(Sequence[Tensor | None], [None] * len(roots))
+    version = cast(Sequence[Tensor | None], [None] * len(roots))
     number = rows(roots.number, whose) if len(roots) > 1 else None
     if inside is None:
         distinct, parts, place = distinct_of_each(everyone, number, len(roots))
     else:
-        letters = inside.halves.received(everyone, rows(inside.places, rows(pair, whose)))
-        keys = inside.halves.state_keys(everyone, letters)
+        raw_messages = inside.incidences.version(everyone, rows(inside.places, rows(pair, whose)))
+        keys = inside.incidences.state_keys(everyone, raw_messages)
         found, parts, place = distinct_of_each(keys, number, len(roots))
-        _, distinct, letters = inside.halves.of_state_keys(found)
-        received = parts.split(letters)
+        _, distinct, raw_messages = inside.incidences.of_state_keys(found)
+        version = parts.split(raw_messages)
     root, *of_hops = torch.split(place, [len(positions) for positions in root_of])
     hops = [replace(hop, node=of_hop) for hop, of_hop in zip(hops, of_hops, strict=True)]
-    return parts.split(distinct), received, root, hops
+    return parts.split(distinct), version, root, hops
 
 
 def _once_each(
-    nodes: Tensor, pair: Tensor, moment: Tensor, roots: Parts, b: int
+    nodes: Tensor, pair: Tensor, group: Tensor, roots: Parts, b: int
 ) -> tuple[Tensor, Tensor, Tensor, Parts]:
     """Return each distinct root, a pair it is of, where every root has become which, and the roots' parts."""
     stride = int(nodes.max()) + 1 if len(nodes) else 1
-    found = ranking(rows(moment, pair) * stride + nodes)
+    found = ranking(rows(group, pair) * stride + nodes)
     chosen = found.order[found.starts]
     nodes, pair, place = rows(nodes, chosen), rows(pair, chosen), found.place
     if len(roots) == 1:
@@ -189,8 +190,8 @@ def _hops_of_each(hops: Sequence[Hop], roots: Parts, rank_events: bool) -> list[
 
 def once_each(things: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
     """Return where one of each distinct (thing, time) is, and for every position which of them it is."""
-    times, moment = torch.unique(t, return_inverse=True)
-    found = ranking(things * len(times) + moment)
+    times, group = torch.unique(t, return_inverse=True)
+    found = ranking(things * len(times) + group)
     return found.order[found.starts], found.place
 
 

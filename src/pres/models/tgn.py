@@ -8,7 +8,7 @@ from pres.data.stream import EventStream
 from pres.errors import check_choice
 from pres.models.base import MDGNN
 from pres.models.options import given_options, recurrence, time_units, with_features
-from pres.nn import EdgeFeatures, NodeCodes, TemporalAttention, TimeEncoding
+from pres.nn import EdgeFeatures, NodeEncoding, TemporalAttention, TimeEncoding
 from pres.sampling.index import Strategy, Visibility
 
 
@@ -28,7 +28,7 @@ class TGN(MDGNN):
         visibility: ``"fresh"`` or ``"batch"``, see `TemporalIndex.cutoffs`.
         strategy: ``"recent"`` or ``"uniform"`` neighbours.
         aggregate: ``"last"`` or ``"mean"`` message of a batch.
-        codes: Size of the nodes' codes, see `NodeCodes`; 0 for none.
+        node_encoding_dim: Size of the nodes' random features, see `NodeEncoding`; 0 for none.
         cell: A ``"gru"`` as published, or ours for large batches: ``"scan"``, a `ScanUpdater`.
         passes: Of a scan, see `ScanUpdater`.
         edge_features: Whether to use the events' features: True, False, or None for those there are.
@@ -50,7 +50,7 @@ class TGN(MDGNN):
         visibility: Visibility = "fresh",
         strategy: Strategy = "recent",
         aggregate: Literal["last", "mean"] = "last",
-        codes: int = 32,
+        node_encoding_dim: int = 32,
         cell: Literal["gru", "scan"] = "gru",
         passes: Literal[1, 2] = 1,
         edge_features: bool | None = None,
@@ -60,16 +60,16 @@ class TGN(MDGNN):
         check_choice("cell", cell, ("gru", "scan"))
         events = with_features(events, edge_features, node_features, type(self).__name__)
         features, time = EdgeFeatures(events), TimeEncoding(time_dim, time_units(events)[0])
-        identity = NodeCodes(events.num_nodes, codes)
+        identity = NodeEncoding(events.num_nodes, node_encoding_dim)
         super().__init__(
             events,
-            **recurrence(events, cell, memory_dim, features, time, codes, aggregate, passes),
+            **recurrence(events, cell, memory_dim, features, time, node_encoding_dim, aggregate, passes),
             embedding=TemporalAttention(memory_dim, features, time, embedding_dim, layers, heads, dropout),
             neighbours=neighbours,
             embed=embed,
             visibility=visibility,
             strategy=strategy,
             aggregate=aggregate,
-            codes=identity,
+            node_encoding=identity,
             options=options,
         )

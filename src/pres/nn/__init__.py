@@ -6,7 +6,7 @@ from pres.nn.features import EdgeFeatures
 from pres.nn.mailbox_scan import MailboxScan
 from pres.nn.memory import Mail, Memory
 from pres.nn.message import EventMessage, IdentityMessage, MLPMessage
-from pres.nn.node_encoding import NodeCodes
+from pres.nn.node_encoding import NodeEncoding
 from pres.nn.scan import linear_scan
 from pres.nn.scan_mailboxes import ScanMailboxes
 from pres.nn.scan_memory import ScanMemory
@@ -26,8 +26,8 @@ __all__ = [
     "MailboxAttention",
     "MailboxScan",
     "Memory",
-    "NodeCodes",
     "NodeDecoder",
+    "NodeEncoding",
     "RNNUpdater",
     "ScanMailboxes",
     "ScanMemory",

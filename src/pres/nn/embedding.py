@@ -45,7 +45,7 @@ class Hop:
 
 @dataclass(frozen=True, eq=False)
 class Beforehand:
-    """What an embedding by attention knows of a view before the weights that will look at it."""
+    """What an embedding by attention knows of a subgraph before the weights that will look at it."""
 
     roots: Ranking  # of the roots' positions
     besides: list[list[Picked]] | None  # what is known of each hop's slots; None if weights matter to it

@@ -27,17 +27,17 @@ class MailboxScan(nn.Module):
     """``s_k = (1 - z_k) ⊙ s_{k-1} + z_k ⊙ n_k``, with ``z_k, n_k = σ(Z m_k), tanh(N m_k)``.
 
     The mail of a node's k-th event is ``u_k = U [s_i, s_j, c_i, c_j, x]``: the node's memory and its
-    partner's, their codes and the event's features. The message ``m_k = [u_k, r_k, φ(Δt)]`` holds it, what
-    the node reads in its mailbox, and the time since its event before. It reads by attention, at an event
-    also the event's own mail: ``r_k = softmax(Q s_i · (u + W φ(age))) u`` over the mails ``u`` it holds. Ages
-    are rounded, see `age_rows`. Mails from before the scan are as they were when they were sent.
+    partner's, their encodings and the event's features. The message ``m_k = [u_k, r_k, φ(Δt)]`` holds it,
+    what the node reads in its mailbox, and the time since its event before. It reads by attention, at an
+    event also the event's own mail: ``r_k = softmax(Q s_i · (u + W φ(age))) u`` over the mails ``u`` it
+    holds. Ages are rounded, see `age_rows`. Mails from before the scan are as they were when they were sent.
 
     All those memories are from before the scan. With two passes they are those just before the events, as
     the first pass has found them; that teaches nothing.
 
     Args:
         memory_dim: Size of a memory.
-        code_dim: Size of a node's code.
+        encoding_dim: Size of a node's code.
         feature_dim: Number of an event's features.
         time_dim: Size of an encoding of time.
         heads: Attention heads.
@@ -45,7 +45,13 @@ class MailboxScan(nn.Module):
     """
 
     def __init__(
-        self, memory_dim: int, code_dim: int, feature_dim: int, time_dim: int, heads: int = 2, passes: int = 1
+        self,
+        memory_dim: int,
+        encoding_dim: int,
+        feature_dim: int,
+        time_dim: int,
+        heads: int = 2,
+        passes: int = 1,
     ) -> None:
         super().__init__()
         if passes not in (1, 2):
@@ -53,7 +59,7 @@ class MailboxScan(nn.Module):
         if heads < 1 or memory_dim % heads:
             raise OptionError(f"heads={heads} must divide memory_dim={memory_dim}.")
         self.heads, self.passes = heads, passes
-        self.sizes = [memory_dim, memory_dim, code_dim, code_dim, feature_dim]
+        self.sizes = [memory_dim, memory_dim, encoding_dim, encoding_dim, feature_dim]
         self.mail = nn.Linear(sum(self.sizes), memory_dim)
         self.query = nn.Linear(memory_dim, memory_dim)
         self.age = nn.Linear(time_dim, memory_dim, bias=False)
@@ -68,7 +74,7 @@ class MailboxScan(nn.Module):
     def forward(
         self,
         begin: Tensor,
-        codes: Tensor,
+        encoding: Tensor,
         features: Tensor,
         since: Tensor,
         stored: Tensor,
@@ -82,7 +88,7 @@ class MailboxScan(nn.Module):
 
         Args:
             begin: The memory before each chain `[c, d]`.
-            codes: The code of its node `[c, code_dim]`.
+            encoding: Of its node `[c, encoding_dim]`.
             features: The features of all events `[w, feature_dim]`.
             since: The encoded time since the event before of each entry `[h, time_dim]`.
             stored: Mails from before all chains `[p, d]`.
@@ -96,7 +102,7 @@ class MailboxScan(nn.Module):
         of_mail, of_read, of_since = gate[:, :d], gate[:, d : 2 * d], gate[:, 2 * d :]
         gates = linear(since, of_since, torch.cat([self.update.bias, self.new.bias]))
         events, whose = linear(features, feature, self.mail.bias), rows(chain, other)
-        own_codes, partner_codes = linear(codes, own_code), linear(codes, partner_code)
+        own_encoding, partner_encoding = linear(encoding, own_code), linear(encoding, partner_code)
         age = linear(ages, self.age.weight).to(begin.dtype)
 
         def scan(mails: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
@@ -106,12 +112,12 @@ class MailboxScan(nn.Module):
             return gated_scan(moving, begin, first), mails
 
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.passes == 1):
-            of_own, of_partner = own_codes + linear(begin, own), partner_codes + linear(begin, partner)
+            of_own, of_partner = own_encoding + linear(begin, own), partner_encoding + linear(begin, partner)
             mails = rows(events, event) + rows(of_own, chain) + rows(of_partner, whose)
             states, mails = scan(mails, rows(self.query(begin), chain))
         if self.passes == 1:
             return states, mails
         before = before_each(states, begin, first)
-        mails = rows(events, event) + rows(own_codes, chain) + rows(partner_codes, whose)
+        mails = rows(events, event) + rows(own_encoding, chain) + rows(partner_encoding, whose)
         mails = torch.addmm(torch.addmm(mails, before, own.T), rows(before, other), partner.T)
         return scan(mails, self.query(before))

@@ -82,7 +82,7 @@ class MLPMessage(IdentityMessage):
 
 
 class EventMessage(nn.Module):
-    """What a message holds beside memories and codes: the event's features and the encoded time difference.
+    """The event's features and the encoded time difference: what a message holds beside memories.
 
     Args:
         features: The events' features.

@@ -10,7 +10,7 @@ from pres.nn.gather import rows
 from pres.sampling.rng import uniform
 
 
-class NodeCodes(nn.Module):
+class NodeEncoding(nn.Module):
     """A fixed random vector per node: the static embedding of JODIE without weights to train or to keep.
 
     That is, one-hot identities times a random matrix. A memory that starts from zeros must otherwise find out
@@ -24,7 +24,7 @@ class NodeCodes(nn.Module):
     def __init__(self, num_nodes: int, dim: int) -> None:
         super().__init__()
         if dim < 0:
-            raise OptionError(f"codes={dim}: a code has a size of 0 or more.")
+            raise OptionError(f"node_encoding_dim={dim}: an encoding has a size of 0 or more.")
         self.dim = dim
         table, column = torch.empty(num_nodes, dim), torch.arange(dim)
         for node in torch.split(torch.arange(num_nodes), 1 << 18):  # in parts: drawn in 64 bits, kept in 32
@@ -33,5 +33,5 @@ class NodeCodes(nn.Module):
         self.table: Tensor
 
     def forward(self, nodes: Tensor) -> Tensor:
-        """Return the codes `[..., dim]` of nodes `[...]`."""
+        """Return the encodings `[..., dim]` of nodes `[...]`."""
         return rows(self.table, nodes)

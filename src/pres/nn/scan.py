@@ -95,8 +95,8 @@ def _solved(keep: Tensor, x: Tensor, backwards: bool) -> Tensor:
 
 def _turns(rows: Tensor, together: int, backwards: bool) -> Sequence[Tensor]:
     """Return the rows that come first of their blocks, those that come second, and so on."""
-    turns = rows.view(-1, together, rows.shape[1]).unbind(1)
-    return turns[::-1] if backwards else turns
+    num_batches = rows.view(-1, together, rows.shape[1]).unbind(1)
+    return num_batches[::-1] if backwards else num_batches
 
 
 def _without_denormals(product: Tensor) -> Tensor:

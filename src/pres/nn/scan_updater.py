@@ -20,24 +20,24 @@ class ScanUpdater(nn.Module):
     """``s_k = (1 - z_k) ⊙ s_{k-1} + z_k ⊙ n_k``, with ``z_k = σ(Z m_k)`` and ``n_k = tanh(N m_k)``.
 
     The message ``m_k`` of a node's k-th event holds its own memory and its partner's before the scan, their
-    codes, the event's features and the time since the node's event before. With two passes the partner's
+    encodings, the event's features and the time since the node's event before. With two passes the partner's
     memory is that just before the event, as the first pass has found it. As nothing in ``z_k`` and ``n_k``
     follows from ``s_{k-1}``, all memories are found by one scan. It has the form of PRES's correction (Eq. 7)
     for every event, and is a minGRU (Feng et al., 2024).
 
     Args:
         memory_dim: Size of a memory.
-        code_dim: Size of a node's code.
+        encoding_dim: Size of a node's code.
         event_dim: Size of what is known of an event: its features and the time difference.
         passes: 1, or 2.
     """
 
-    def __init__(self, memory_dim: int, code_dim: int, event_dim: int, passes: int = 1) -> None:
+    def __init__(self, memory_dim: int, encoding_dim: int, event_dim: int, passes: int = 1) -> None:
         super().__init__()
         if passes not in (1, 2):
             raise OptionError(f"passes={passes}: a scan makes 1 or 2 of them.")
         self.passes = passes
-        self.sizes = [memory_dim, code_dim, memory_dim, code_dim, event_dim]
+        self.sizes = [memory_dim, encoding_dim, memory_dim, encoding_dim, event_dim]
         self.update, self.new = (nn.Linear(sum(self.sizes), memory_dim) for _ in range(2))
         nn.init.constant_(self.update.bias, UPDATED)
 
@@ -47,7 +47,7 @@ class ScanUpdater(nn.Module):
         return [self.update.weight, self.new.weight]
 
     def forward(
-        self, begin: Tensor, codes: Tensor, about: Tensor, first: Tensor, chain: Tensor, other: Tensor
+        self, begin: Tensor, encoding: Tensor, about: Tensor, first: Tensor, chain: Tensor, other: Tensor
     ) -> Tensor:
         """Return the memory `[h, d]` after each entry of all chains.
 
@@ -55,7 +55,7 @@ class ScanUpdater(nn.Module):
 
         Args:
             begin: The memory before each chain `[c, d]`.
-            codes: The code of its node `[c, code_dim]`.
+            encoding: Of its node `[c, encoding_dim]`.
             about: What is known of each entry's event `[h, event_dim]`.
             first: The first entry of each chain `[c]`.
             chain: The chain of each entry `[h]`.
@@ -63,14 +63,14 @@ class ScanUpdater(nn.Module):
         """
         weight, bias = torch.cat(self.of_messages), torch.cat([self.update.bias, self.new.bias])
         own, own_code, partner, partner_code, event = torch.split(weight, self.sizes, dim=1)
-        nodes, whose = torch.cat([begin, codes], dim=1), rows(chain, other)
+        nodes, whose = torch.cat([begin, encoding], dim=1), rows(chain, other)
         # Added in place: sums of their own take as long as a third of the products.
         gates = linear(about, event, bias)
         gates = gates.add_(rows(linear(nodes, torch.cat([own, own_code], dim=1)), chain))
         if self.passes == 1:
             of_partner = linear(nodes, torch.cat([partner, partner_code], dim=1))
             return gated_scan(gates.add_(rows(of_partner, whose)), begin, first)
-        gates = gates.add_(rows(linear(codes, partner_code), whose))
+        gates = gates.add_(rows(linear(encoding, partner_code), whose))
         with torch.no_grad():  # what the second pass reads of the first teaches nothing
             after = gated_scan(gates + rows(linear(begin, partner), whose), begin, first)
             before = before_each(after, begin, first)

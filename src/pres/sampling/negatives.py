@@ -73,7 +73,12 @@ class NegativeSampler:
         self._drawn: _Drawn | None = None
 
     def sample(
-        self, batch: EventStream, count: int = 1, seed: int = 0, turns: int = 1, window: int | None = None
+        self,
+        batch: EventStream,
+        count: int = 1,
+        seed: int = 0,
+        num_batches: int = 1,
+        window: int | None = None,
     ) -> Negatives:
         """Return ``count`` negatives for each event of ``batch`` (a slice of the stream).
 
@@ -81,7 +86,7 @@ class NegativeSampler:
             batch: The events.
             count: Negatives of each.
             seed: Of the draws.
-            turns: The slice is so many batches of equal length, and the result that of each, in turn.
+            num_batches: The slice is so many batches of equal length, and the result that of each, in turn.
             window: Instead of the whole batch, a negative avoids whom its source meets among so many events:
                 the first ones of the batch, the next, …. Where a batch is large, whom a source does not meet
                 in all of it says much of whom it will meet: that would be learned, and help nobody.
@@ -89,16 +94,16 @@ class NegativeSampler:
         if count < 1:
             raise OptionError(f"count={count}: ask for at least one negative.")
         check_slice(batch, self._t, "the sampler")
-        if turns < 1 or len(batch) % turns:
-            raise OptionError(f"{len(batch):,} events are not {turns:,} batches of equal length.")
+        if num_batches < 1 or len(batch) % num_batches:
+            raise OptionError(f"{len(batch):,} events are not {num_batches:,} batches of equal length.")
         sources, partners = batch.src, batch.dst
         if not self._directed:
             sources, partners = torch.cat([sources, partners]), torch.cat([partners, sources])
-        b = len(batch) // turns
+        b = len(batch) // num_batches
         if window is not None and window < 1:
             raise OptionError(f"window={window}: at least one event.")
         window = b if window is None else min(window, b)
-        windows = turns * -(-b // max(window, 1))
+        windows = num_batches * -(-b // max(window, 1))
         fits = windows * self._num_nodes * len(self.pool) <= torch.iinfo(torch.int64).max
         if windows > 1 and (self._history is not None or not fits):
             parts = (part for turn in TemporalBatches(batch, b) for part in TemporalBatches(turn, window))
@@ -109,7 +114,7 @@ class NegativeSampler:
             which = None
             if windows > 1:
                 at = torch.arange(len(batch), device=sources.device)
-                which = at // b * (windows // turns) + at % b // window
+                which = at // b * (windows // num_batches) + at % b // window
             nodes = self._from_pool(batch, sources, partners, u, window=which)
             return Negatives(nodes, torch.zeros_like(nodes, dtype=torch.bool))
         low, high = self._history.slots(batch, self._train_end)

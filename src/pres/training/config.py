@@ -16,7 +16,7 @@ from pres.smoothing.config import PRES
 # What large batches need to keep their accuracy; how it was chosen is in docs/large-batches.md. Their size
 # follows the stream, see `pres.training.preset`.
 PRESETS: dict[str, dict[str, Any]] = {
-    "large": {"optimiser": "muon", "lr": 4e-3, "lr_rule": "sqrt", "warmup": 0.25, "horizon": 0.5},
+    "large": {"optimiser": "muon", "lr": 4e-3, "lr_rule": "sqrt", "warmup": 0.25, "max_time_delta": 0.5},
 }
 # How others train and evaluate; docs/does-pres-work.md sets each value beside theirs.
 PROTOCOLS: dict[str, dict[str, Any]] = {
@@ -55,7 +55,7 @@ class FitConfig(Settings):
     optimiser: Literal["adam", "muon", "lamb"] = "adam"
     # Share of the training's time; time differences beyond it are encoded as that long (not where memory is
     # projected in time, as in JODIE, which grows with their logarithm). None: as they are.
-    horizon: float | None = pydantic.Field(None, gt=0, allow_inf_nan=False)
+    max_time_delta: float | None = pydantic.Field(None, gt=0, allow_inf_nan=False)
     smoothing: PRES | None = None  # mends what large batches do to memory
     # With cell="scan": events that see the same memory in training; 0: each sees all that is strictly before.
     staleness: int | None = pydantic.Field(None, ge=0)  # None: 50

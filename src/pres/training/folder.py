@@ -17,7 +17,7 @@ from pres.training.config import FitConfig
 from pres.training.curve import draw_learning_curve
 from pres.training.run import Run
 
-BEFORE: dict[str, Any] = {"negative_window": None, "horizon": None}  # before there was such a setting
+BEFORE: dict[str, Any] = {"negative_window": None, "max_time_delta": None}  # before there was such a setting
 MAY_CHANGE = ("epochs", "patience", "device", "compile")
 
 

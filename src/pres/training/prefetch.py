@@ -13,7 +13,7 @@ Key = TypeVar("Key")
 Made = TypeVar("Made")
 
 
-class Ahead(Generic[Key, Made]):
+class Prefetch(Generic[Key, Made]):
     """Makes things by their key, one of them ahead of its use.
 
     Where operations of the first thread use every core, a second one only makes them wait for each other:

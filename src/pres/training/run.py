@@ -107,8 +107,12 @@ class Run:
         ways += [f"steps of {step:,}"] if step not in (None, batch) else []
         optimiser = self.config.get("optimiser", "adam")
         ways += [f"optimiser {optimiser}"] if optimiser != "adam" else []
-        horizon = self.config.get("horizon")
-        ways += [f"a horizon of {horizon:g} of the training's time"] if horizon is not None else []
+        max_time_delta = self.config.get("max_time_delta")
+        ways += (
+            [f"a max_time_delta of {max_time_delta:g} of the training's time"]
+            if max_time_delta is not None
+            else []
+        )
         ways += [_smoothed(self.config["smoothing"])] if self.config["smoothing"] is not None else []
         staleness = self.config.get("staleness")
         ways += [f"a staleness of {staleness:,}"] if staleness is not None else []

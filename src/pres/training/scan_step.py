@@ -10,7 +10,7 @@ from torch import Tensor
 from pres.data.stream import EventStream
 from pres.models import MDGNN
 from pres.models.scanned import Window
-from pres.models.subgraph import View
+from pres.models.subgraph import Subgraph
 from pres.smoothing import PRES, batch_coherence_loss, coherence_loss, movement
 from pres.training.step import arithmetic, link_loss, take_step
 
@@ -20,7 +20,7 @@ class PreparedScan:
     """A temporal batch with all that can be known of it before weights and memory have reached it."""
 
     window: Window
-    view: View
+    subgraph: Subgraph
 
     @property
     def batch(self) -> EventStream:
@@ -28,16 +28,16 @@ class PreparedScan:
         return self.window.batch
 
     def ready(self, model: MDGNN) -> PreparedScan:
-        """Return it with what the embedding can make of the view before it has the weights."""
-        return replace(self, view=model.with_prepared(self.view))
+        """Return it with what the embedding can make of the subgraph before it has the weights."""
+        return replace(self, subgraph=model.with_prepared(self.subgraph))
 
 
 def prepare_scan(
     model: MDGNN, batch: EventStream, negatives: Tensor, staleness: int, seed: int = 0
 ) -> PreparedScan:
-    """Return a batch to train on against ``negatives`` `[b, count]`; see `MDGNN.look_into`."""
+    """Return a batch to train on against ``negatives`` `[b, count]`; see `MDGNN.sample_window`."""
     window = model.window(batch.offset, batch.offset + len(batch))
-    return PreparedScan(window, model.look_into(window, negatives, staleness, seed))
+    return PreparedScan(window, model.sample_window(window, negatives, staleness, seed))
 
 
 def train_on_scan(
@@ -59,11 +59,11 @@ def train_on_scan(
         precision: See `arithmetic`.
         smoothing: The objective's settings.
     """
-    view, device = prepared.view, prepared.view.nodes.device
-    assert view.received is not None
+    subgraph, device = prepared.subgraph, prepared.subgraph.nodes.device
+    assert subgraph.version is not None
     with arithmetic(device, precision):
         scanned = model.scanned(prepared.window)
-        logits = model.logits(view, scanned.measure(view.nodes, view.received))
+        logits = model.logits(subgraph, scanned.updated_memory(subgraph.nodes, subgraph.version))
     loss = link_loss(logits)
     begin, end, moved = scanned.begin, scanned.end, torch.ones_like(prepared.window.node, dtype=torch.bool)
     found, objective = {"loss": loss, "movement": movement(begin, end.detach(), moved)}, loss

@@ -15,8 +15,8 @@ from pres.data.incidence import distinct
 from pres.data.stream import EventStream
 from pres.errors import DivergedError
 from pres.models import MDGNN, States
-from pres.models.routing import Delivery
-from pres.models.subgraph import View
+from pres.models.routing import MessageRouting
+from pres.models.subgraph import Subgraph
 from pres.nn.parts import Parts
 from pres.sampling import TemporalBatches
 from pres.smoothing import EVENT, NEGATIVE, PRES, Filter, movement
@@ -40,20 +40,20 @@ class Prepared:
 
     batch: EventStream
     negatives: Tensor  # [b, count] other destinations
-    delivery: Delivery  # who gets mail
+    routing: MessageRouting  # who gets mail
     step_size: int  # events per optimiser step
     seed: int  # of "uniform" neighbours
-    view: View | None  # what the step looks at, if there is one; several look when their turn comes
-    places: Tensor | None  # where the batch's endpoints are among the nodes of the view
+    subgraph: Subgraph | None  # what the step looks at, if there is one; several look when their turn comes
+    places: Tensor | None  # where the batch's endpoints are among the nodes of the subgraph
 
     def ready(self, model: MDGNN) -> Prepared:
-        """Return it with what the embedding can make of the view before it has the weights."""
-        return self if self.view is None else replace(self, view=model.with_prepared(self.view))
+        """Return it with what the embedding can make of the subgraph before it has the weights."""
+        return self if self.subgraph is None else replace(self, subgraph=model.with_prepared(self.subgraph))
 
-    def steps(self, model: MDGNN) -> Iterator[tuple[EventStream, View]]:
-        """Yield the events of each optimiser step, and what it looks at; see `MDGNN.look`."""
-        if self.view is not None:
-            yield self.batch, self.view
+    def steps(self, model: MDGNN) -> Iterator[tuple[EventStream, Subgraph]]:
+        """Yield the events of each optimiser step, and what it looks at; see `MDGNN.sample`."""
+        if self.subgraph is not None:
+            yield self.batch, self.subgraph
             return
         start, whole = self.batch.offset, len(self.batch) // self.step_size * self.step_size
         together = max(1, events_at_once(model) // self.step_size) * self.step_size
@@ -65,9 +65,9 @@ class Prepared:
                     self.negatives[first:stop],
                     min(self.step_size, stop - first),
                 )
-                views = model.look_ahead(parts, own, b, self.seed, start)
-                for step, view in zip(TemporalBatches(parts, b), views, strict=True):
-                    yield step, model.with_prepared(view)
+                subgraphs = model.sample_batches(parts, own, b, self.seed, start)
+                for step, subgraph in zip(TemporalBatches(parts, b), subgraphs, strict=True):
+                    yield step, model.with_prepared(subgraph)
 
 
 def prepare(
@@ -93,24 +93,24 @@ def prepare(
     parts = TemporalBatches(batches, b)
     step_size = step_size or b
     sending = negatives if _negatives_send(model) else None
-    deliveries = model.address_ahead(batches, len(parts[0]), sending)
-    views: Sequence[View | None] = [None] * len(parts)
+    routings = model.route_batches(batches, len(parts[0]), sending)
+    subgraphs: Sequence[Subgraph | None] = [None] * len(parts)
     places: Sequence[Tensor | None] = [None] * len(parts)
     if step_size >= len(parts[0]):
-        views = seen = model.look_ahead(batches, negatives, len(parts[0]), seed)
-        places = _places_of_endpoints(deliveries, seen, batches.num_nodes)
-    fields = parts, torch.split(negatives, b), deliveries, views, places
+        subgraphs = seen = model.sample_batches(batches, negatives, len(parts[0]), seed)
+        places = _places_of_endpoints(routings, seen, batches.num_nodes)
+    fields = parts, torch.split(negatives, b), routings, subgraphs, places
     return [
-        Prepared(part, of_part, delivery, step_size, seed, view, among)
-        for part, of_part, delivery, view, among in zip(*fields, strict=True)
+        Prepared(part, of_part, routing, step_size, seed, subgraph, among)
+        for part, of_part, routing, subgraph, among in zip(*fields, strict=True)
     ]
 
 
 def _places_of_endpoints(
-    deliveries: Sequence[Delivery], views: Sequence[View], num_nodes: int
+    routings: Sequence[MessageRouting], subgraphs: Sequence[Subgraph], num_nodes: int
 ) -> Sequence[Tensor]:
     """Return where the endpoints of each batch are among the nodes that its step looks at: all are."""
-    endpoints, nodes = [delivery.endpoints for delivery in deliveries], [view.nodes for view in views]
+    endpoints, nodes = [routing.endpoints for routing in routings], [subgraph.nodes for subgraph in subgraphs]
     device = nodes[0].device
     wanted, known = (Parts([len(those) for those in each], device) for each in (endpoints, nodes))
     keys, sought = (
@@ -143,15 +143,15 @@ def train_on_batch(
     batch, device = prepared.batch, prepared.negatives.device
     total: dict[str, float] = {}
     states = None
-    for step, view in prepared.steps(model):
+    for step, subgraph in prepared.steps(model):
         with arithmetic(device, precision):
-            states = model.measure(view.nodes)
-            logits = model.logits(view, states)
-        objective, found = _with_smoothing(link_loss(logits), states, view, model.correction, smoothing)
+            states = model.updated_memory(subgraph.nodes)
+            logits = model.logits(subgraph, states)
+        objective, found = _with_smoothing(link_loss(logits), states, subgraph, model.correction, smoothing)
         for name, value in take_step(objective, found, optimiser, batch).items():
             total[name] = total.get(name, 0.0) + len(step) * value
     with torch.no_grad(), arithmetic(device, precision):
-        _take_in(model, prepared, None if prepared.view is None else states)
+        _take_in(model, prepared, None if prepared.subgraph is None else states)
     return {name: value / len(batch) for name, value in total.items()}
 
 
@@ -177,13 +177,13 @@ def link_loss(logits: Tensor) -> Tensor:
 
 
 def _with_smoothing(
-    loss: Tensor, states: States, view: View, correction: object, smoothing: PRES | None
+    loss: Tensor, states: States, subgraph: Subgraph, correction: object, smoothing: PRES | None
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Return what to minimise, and what is worth knowing about the step and the nodes that it updated."""
     found = {"loss": loss, "movement": movement(states.previous, states.kept, states.pending)}
     if smoothing is not None:
         with torch.set_grad_enabled(smoothing.beta > 0):
-            apart = incoherence(smoothing, states, states.pending, view.roots)
+            apart = incoherence(smoothing, states, states.pending, subgraph.roots)
         found["coherence"] = 1 - apart
         if smoothing.beta > 0:
             loss = loss + smoothing.beta * apart
@@ -199,7 +199,7 @@ def _negatives_send(model: MDGNN) -> bool:
 
 def _roles(model: MDGNN, prepared: Prepared) -> dict[int, Tensor]:
     """Return the distinct nodes with an event and, where a filter observes them, those drawn."""
-    roles = {EVENT: prepared.delivery.endpoints}
+    roles = {EVENT: prepared.routing.endpoints}
     if _negatives_send(model):
         roles[EVENT] = distinct(torch.cat([prepared.batch.src, prepared.batch.dst]))
     if isinstance(model.correction, Filter) and model.correction.config.components > NEGATIVE:
@@ -209,15 +209,15 @@ def _roles(model: MDGNN, prepared: Prepared) -> dict[int, Tensor]:
 
 def _take_in(model: MDGNN, prepared: Prepared, states: States | None) -> None:
     """Absorb the batch; a filter observes the transitions of its nodes and of the negatives."""
-    batch, delivery = prepared.batch, prepared.delivery
+    batch, routing = prepared.batch, prepared.routing
     if not isinstance(model.correction, Filter):
-        model.absorb(batch, states, delivery=delivery, places=prepared.places)
+        model.update_state(batch, states, routing=routing, places=prepared.places)
         return
     roles = _roles(model, prepared)
     if states is None:
-        states = model.measure(distinct(torch.cat([delivery.endpoints, *roles.values()])))
+        states = model.updated_memory(distinct(torch.cat([routing.endpoints, *roles.values()])))
     found = recordable(model, states, roles)
-    model.absorb(batch, states, delivery=delivery)
+    model.update_state(batch, states, routing=routing)
     observe(model.correction, states, found)
 
 

@@ -22,7 +22,7 @@ from pres.smoothing import Filter
 from pres.smoothing.step import new_filter
 from pres.training.checkpoint import EpochResult, Tensors, TrainingState, state_of
 from pres.training.config import FitConfig
-from pres.training.prefetch import Ahead
+from pres.training.prefetch import Prefetch
 from pres.training.scan_step import PreparedScan, prepare_scan, train_on_scan
 from pres.training.schedules import optimiser_for, rate
 from pres.training.step import PREPARED_AT_ONCE, Prepared, arithmetic, events_at_once, prepare, train_on_batch
@@ -62,9 +62,9 @@ class Trainer:
         if config.smoothing is not None or isinstance(model.correction, Filter):  # one's own may stay
             model.correction = new_filter(model, config.smoothing, events)
         span = 1e6 * time_units(events)[0]
-        limit_times(model, math.inf if config.horizon is None else config.horizon * span)
+        limit_times(model, math.inf if config.max_time_delta is None else config.max_time_delta * span)
         self.optimiser = optimiser_for(model, events, config, self.per_step)
-        self.ahead = Ahead(self.prepare)
+        self.ahead = Prefetch(self.prepare)
         self.prepared_at_once = PREPARED_AT_ONCE  # events; with 1 each batch is prepared by itself
         # Batches that were prepared with earlier ones.
         self._coming: dict[tuple[int, int], Prepared | PreparedScan] = {}
@@ -178,8 +178,8 @@ class Trainer:
                 break
             stop += 1
         batches, seed = self.batches.events[bounds[number] : bounds[stop]], derived(config.seed, epoch)
-        turns, window = stop - number, config.negative_window
-        negatives = self.sampler.sample(batches, seed=seed, turns=turns, window=window).nodes
+        num_batches, window = stop - number, config.negative_window
+        negatives = self.sampler.sample(batches, seed=seed, num_batches=num_batches, window=window).nodes
         found: list[Prepared | PreparedScan] = []
         if self.model.scans:
             for part, drawn in zip(TemporalBatches(batches, b), torch.split(negatives, b), strict=True):

@@ -61,9 +61,9 @@ def test_call_signs_become_characters(data: Path, publish: Publish) -> None:
     (data / "tgbl-flight_edgelist_v2.csv").write_text(FLIGHT)
     events = load("tgbl-flight")
     assert events.x is not None
-    letter = {char: 30 + k for k, char in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ")}
-    call_sign = [letter["B"], letter["A"], 1, 7, 8, -1, -1, -1]
-    aircraft = [letter["B"], 7, 7, letter["W"], -1, -1, -1, -1]
+    raw_message = {char: 30 + k for k, char in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ")}
+    call_sign = [raw_message["B"], raw_message["A"], 1, 7, 8, -1, -1, -1]
+    aircraft = [raw_message["B"], 7, 7, raw_message["W"], -1, -1, -1, -1]
     assert events.x[0].tolist() == call_sign + aircraft
     assert events.x[1].tolist() == [-1] * 16  # no call sign; a type too long to be one
     assert events.info.title == "tgbl-flight (no node features)"

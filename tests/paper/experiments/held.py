@@ -20,7 +20,7 @@ def hold(least: int, job: dict[str, Any], root: str, sender: Any) -> None:
 
     A file `held`, beside the folder too, says that a job holds: until it is asked to stop.
     """
-    beside, absorb = Path(root).parent, MDGNN.absorb
+    beside, absorb = Path(root).parent, MDGNN.update_state
 
     def absorb_and_hold(self: MDGNN, *arguments: Any, **further: Any) -> None:
         absorb(self, *arguments, **further)
@@ -28,7 +28,7 @@ def hold(least: int, job: dict[str, Any], root: str, sender: Any) -> None:
             (beside / "held").touch()
             until_asked_to_stop()
 
-    MDGNN.absorb = absorb_and_hold  # type: ignore[method-assign]
+    MDGNN.update_state = absorb_and_hold  # type: ignore[method-assign]
     _work(job, root, sender)
 
 

@@ -43,12 +43,12 @@ def coherence_by_hand(
     slow = make(type(model).__name__.lower(), STREAM)
     everyone = torch.arange(STREAM.num_nodes)
     for single in TemporalBatches(STREAM[: batch.offset], 1):
-        slow.absorb(single)
+        slow.update_state(single)
     before, after = [], []
     for single in TemporalBatches(batch, 1):
-        before.append(slow.measure(everyone).memory.detach())
-        slow.absorb(single)
-        after.append(slow.measure(everyone).memory.detach())
+        before.append(slow.updated_memory(everyone).memory.detach())
+        slow.update_state(single)
+        after.append(slow.updated_memory(everyone).memory.detach())
 
     def at(e: int, memory: Tensor) -> Tensor:
         src, dst = int(batch.src[e]), int(batch.dst[e])
@@ -71,7 +71,7 @@ def coherence_by_hand(
 @pytest.mark.parametrize("kind", KINDS)
 def test_coherence_is_that_of_every_pair_held_by_itself(kind: str, fresh: Fresh, wrt: Respect) -> None:
     model = make(kind, STREAM)
-    model.absorb(STREAM[:40], sequential=True)
+    model.update_state(STREAM[:40], sequential=True)
     batch = STREAM[40:56]
     negatives = (batch.dst.unsqueeze(1) + 4) % 12
     expected = coherence_by_hand(model, batch, negatives, fresh, wrt)
@@ -94,7 +94,7 @@ def test_rows_hold_the_quantiles_of_all_batches() -> None:
             pairs = coherence_by_hand(exact, batch, negatives, "after", "memory")
             mu += [inner / square for inner, square in pairs.values()]
             sizes += [len(pending_of(batch, e)) for e in pairs]
-            exact.absorb(batch, sequential=True)
+            exact.update_state(batch, sequential=True)
         values = torch.tensor(mu, dtype=torch.float64)
         assert (row.batches, row.sampled, row.near_zero) == (events // row.batch_size, len(mu), 0)
         assert row.with_pending == pytest.approx(len(mu) / events)
@@ -134,7 +134,7 @@ def test_a_fresh_gradient_of_nothing_is_counted_apart() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_model_is_left_as_it_was_and_a_seed_gives_the_same(kind: str) -> None:
     model = make(kind, STREAM).train()
-    model.absorb(STREAM[:30])
+    model.update_state(STREAM[:30])
     before = {name: value.clone() for name, value in model.state_dict().items()}
     given: dict[str, Any] = {"samples": 10, "wrt": "parameters"}
     found = memory_coherence(model, STREAM, [20], seed=1, **given)

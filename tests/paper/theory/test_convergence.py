@@ -87,10 +87,10 @@ def test_the_terms_are_measured_at_the_weights_of_the_training() -> None:
         total = 0.0
         for start in range(0, 400, 100):
             batch = part[start : start + 100]
-            view = model.look(batch, sampler.sample(batch, seed=1).nodes)
-            positive, negative = model.score(view, model.measure(view.nodes))
+            subgraph = model.sample(batch, sampler.sample(batch, seed=1).nodes)
+            positive, negative = model.score(subgraph, model.updated_memory(subgraph.nodes))
             total += (torch.log1p((-positive).exp()) + torch.log1p(negative.exp())[:, 0]).mean().item()
-            model.absorb(batch)
+            model.update_state(batch)
         return total / 4
 
     untrained = loss()

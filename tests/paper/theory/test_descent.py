@@ -29,8 +29,8 @@ def weights_of(model: MDGNN) -> list[Tensor]:
 
 def loss_of(model: MDGNN, start: int, stop: int, negatives: Tensor) -> Tensor:
     batch = STREAM[start:stop]
-    view = model.look(batch, negatives)
-    positive, negative = model.score(view, model.measure(view.nodes))
+    subgraph = model.sample(batch, negatives)
+    positive, negative = model.score(subgraph, model.updated_memory(subgraph.nodes))
     return softplus(-positive).mean() + softplus(negative).mean()
 
 
@@ -46,7 +46,7 @@ def one_by_one(model: MDGNN, seed: int) -> tuple[float, float]:
             total += loss.item()
             parts = torch.autograd.grad(loss, weights_of(model), allow_unused=True, materialize_grads=True)
             gradient = [whole + part for whole, part in zip(gradient, parts, strict=True)]
-            model.absorb(STREAM[start + e : start + e + 1])
+            model.update_state(STREAM[start + e : start + e + 1])
     count = TRAIN // SIZE * SIZE
     return total / count, sum(float((part / count).square().sum()) for part in gradient)
 
@@ -58,15 +58,15 @@ def stepped_by_hand(model: MDGNN, eta: float, epoch: int, seed: int) -> None:
     for start in range(0, TRAIN, SIZE):
         batch = STREAM[start : min(start + SIZE, TRAIN)]
         negatives = sampler.sample(batch, seed=derived(seed, epoch)).nodes
-        view = model.look(batch, negatives)
-        states = model.measure(view.nodes)
-        positive, negative = model.score(view, states)
+        subgraph = model.sample(batch, negatives)
+        states = model.updated_memory(subgraph.nodes)
+        positive, negative = model.score(subgraph, states)
         loss = softplus(-positive).mean() + softplus(negative).mean()
         parts = torch.autograd.grad(loss, weights_of(model), allow_unused=True, materialize_grads=True)
         with torch.no_grad():
             for weight, part in zip(weights_of(model), parts, strict=True):
                 weight.copy_(weight - eta * part)
-        model.absorb(batch, states)
+        model.update_state(batch, states)
 
 
 def measured(kind: str, epochs: int, **options: Any) -> Convergence:

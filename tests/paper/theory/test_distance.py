@@ -25,7 +25,7 @@ def ends(batch: Any) -> list[int]:
 
 
 def memory_of(model: MDGNN, node: int) -> Tensor:
-    return model.measure(torch.tensor([node])).kept[0].detach()
+    return model.updated_memory(torch.tensor([node])).kept[0].detach()
 
 
 def exact_by_hand(kind: str) -> list[dict[int, tuple[Tensor, Tensor]]]:
@@ -34,7 +34,7 @@ def exact_by_hand(kind: str) -> list[dict[int, tuple[Tensor, Tensor]]]:
     for batch in TemporalBatches(STREAM[:PART], SIZE):
         start = {node: memory_of(model, node) for node in ends(batch)}
         for single in TemporalBatches(batch, 1):
-            model.absorb(single)
+            model.update_state(single)
         found.append({node: (start[node], memory_of(model, node)) for node in ends(batch)})
     return found
 
@@ -59,9 +59,9 @@ def synchronised_by_hand(kind: str, filtered: bool, discount: float = 1.0) -> li
     for batch in TemporalBatches(STREAM[:PART], SIZE):
         model = make(kind, STREAM)
         for single in TemporalBatches(STREAM[: batch.offset], 1):
-            model.absorb(single)
+            model.update_state(single)
         start = {node: memory_of(model, node) for node in ends(batch)}
-        model.absorb(batch)
+        model.update_state(batch)
         after = {node: memory_of(model, node) for node in ends(batch)}
         if filtered:
             for node, measured in after.items():
@@ -81,8 +81,8 @@ def carried_by_hand(kind: str, filtered: bool) -> list[dict[int, Tensor]]:
     correction = filter_of(model) if filtered else None
     model.correction = correction
     for batch in TemporalBatches(STREAM[:PART], SIZE):
-        states = [model.measure(torch.tensor([node])) for node in ends(batch)]
-        model.absorb(batch)
+        states = [model.updated_memory(torch.tensor([node])) for node in ends(batch)]
+        model.update_state(batch)
         for state in states:
             if correction is not None and bool(state.pending) and bool((state.previous != 0).any()):
                 correction.trackers.observe(state.nodes, state.kept - state.previous, 0)
@@ -186,7 +186,7 @@ def test_the_models_own_filter_is_tried_with_trackers_begun_anew(apart: bool) ->
     own = Filter(PRES(gamma=0.625), STREAM.num_nodes, model.memory.dim).double()
     own.trackers.observe(torch.arange(9), torch.ones(9, model.memory.dim).double(), 0)
     model.correction = own
-    model.absorb(STREAM[:30])
+    model.update_state(STREAM[:30])
     before = {name: value.clone() for name, value in model.state_dict().items()}
     found = distance_to_exact(model, STREAM, [12], configurations=[SETTINGS], carried=apart)
     assert [row.way for row in found.rows] == ["standard", "own filter", "chosen filter"]

@@ -20,27 +20,27 @@ def slow_loss(
     model: MDGNN, batch: EventStream, negatives: Tensor, e: int, src_memory: Tensor, dst_memory: Tensor
 ) -> Tensor:
     """Embed each of the three nodes alone, its own memory as a further row that only it looks at."""
-    view = model.look(batch, negatives)
+    subgraph = model.sample(batch, negatives)
     everyone = torch.arange(STREAM.num_nodes)
-    known = model.measure(everyone).memory.detach()
+    known = model.updated_memory(everyone).memory.detach()
 
     def embedding(root: int, memory: Tensor) -> Tensor:
-        node = int(view.nodes[view.roots[root]])
+        node = int(subgraph.nodes[subgraph.roots[root]])
         hops, queries = [], [root]
-        for hop in view.hops:
+        for hop in subgraph.hops:
             own = [i for query in queries for i in range(len(hop.node)) if hop.slots.query[i] == query]
             slots = Slots.of(hop.slots.mask[queries])
-            hops.append(Hop(view.nodes[hop.node[own]], hop.event[own], hop.age[own], slots))
+            hops.append(Hop(subgraph.nodes[hop.node[own]], hop.event[own], hop.age[own], slots))
             queries = own
-        since = view.t[root] - model.memory.last_event[node]
+        since = subgraph.t[root] - model.memory.last_event[node]
         rows = torch.cat([known, memory.unsqueeze(0)])
         found: Tensor = model.embedding(rows, torch.tensor([len(known)]), since.unsqueeze(0), hops)[0]
         return found
 
-    negative = int(view.negatives[e, 0])
-    h_src = embedding(int(view.src[e]), src_memory)
-    h_dst = embedding(int(view.dst[e]), dst_memory)
-    h_negative = embedding(negative, known[int(view.nodes[view.roots[negative]])])
+    negative = int(subgraph.negatives[e, 0])
+    h_src = embedding(int(subgraph.src[e]), src_memory)
+    h_dst = embedding(int(subgraph.dst[e]), dst_memory)
+    h_negative = embedding(negative, known[int(subgraph.nodes[subgraph.roots[negative]])])
     scores = model.link(h_src, h_dst), model.link(h_src, h_negative)
     return torch.log1p((-scores[0]).exp()) + torch.log1p(scores[1].exp())
 
@@ -51,7 +51,7 @@ def slow_loss(
 )
 def test_each_loss_is_that_of_its_event_at_its_memories(kind: str, options: dict[str, Any]) -> None:
     model = make(kind, STREAM, **options)
-    model.absorb(STREAM[:40])
+    model.update_state(STREAM[:40])
     batch = STREAM[40:70]
     negatives = (batch.dst.unsqueeze(1) + 4) % 12
     loss = EventLoss(model, batch, negatives)

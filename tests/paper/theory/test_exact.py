@@ -11,16 +11,16 @@ STREAM = stream_of(random_events(seed=11, n=150))
 
 
 def memory_of(model: MDGNN, node: int) -> torch.Tensor:
-    return model.measure(torch.tensor([node])).memory[0].detach()
+    return model.updated_memory(torch.tensor([node])).memory[0].detach()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_memory_around_each_event_is_that_of_one_event_at_a_time(kind: str) -> None:
     """Also of nodes whose event it is not: a neighbour's mail moves them in APAN, and nothing does else."""
     fast, slow = make(kind, STREAM), make(kind, STREAM)
-    fast.absorb(STREAM[:25], sequential=True)
+    fast.update_state(STREAM[:25], sequential=True)
     for single in TemporalBatches(STREAM[:25], 1):
-        slow.absorb(single)
+        slow.update_state(single)
     batch = STREAM[25:80]
     inside = MemoryInside(fast, batch)
     nodes = nodes_of(batch)
@@ -29,7 +29,7 @@ def test_memory_around_each_event_is_that_of_one_event_at_a_time(kind: str) -> N
         src, dst = inside.before(torch.tensor([e]))
         assert torch.allclose(src[0], memory_of(slow, int(single.src)), atol=1e-10)
         assert torch.allclose(dst[0], memory_of(slow, int(single.dst)), atol=1e-10)
-        slow.absorb(single)
+        slow.update_state(single)
         after = inside.after(nodes, torch.full_like(nodes, e))
         for node, memory in zip(nodes.tolist(), after, strict=True):
             assert torch.allclose(memory, memory_of(slow, node), atol=1e-10), (e, node)
@@ -39,14 +39,16 @@ def test_memory_around_each_event_is_that_of_one_event_at_a_time(kind: str) -> N
 def test_a_replay_has_exact_memory_and_no_filter_and_leaves_the_model_alone(kind: str) -> None:
     model, slow = make(kind, STREAM), make(kind, STREAM)
     model.correction = Filter(PRES(), STREAM.num_nodes, model.memory.dim).double()
-    model.absorb(STREAM[:10])
+    model.update_state(STREAM[:10])
     before = {name: value.clone() for name, value in model.state_dict().items()}
     everyone = torch.arange(STREAM.num_nodes)
     for copied, batch in replay_exactly(model, TemporalBatches(STREAM[:60], 20)):
         for single in TemporalBatches(STREAM[int(slow.memory.position) : batch.offset], 1):
-            slow.absorb(single)
+            slow.update_state(single)
         assert copied.correction is None
-        assert torch.allclose(copied.measure(everyone).memory, slow.measure(everyone).memory, atol=1e-10)
+        assert torch.allclose(
+            copied.updated_memory(everyone).memory, slow.updated_memory(everyone).memory, atol=1e-10
+        )
     assert int(slow.memory.position) == 40 and model.correction is not None
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name]), name

@@ -33,7 +33,7 @@ def test_a_straight_loss_has_none() -> None:
 def test_of_a_model_it_is_that_of_its_whole_hessian(kind: str) -> None:
     stream = stream_of(random_events(seed=2))
     model = make(kind, stream)
-    model.absorb(stream[:20])
+    model.update_state(stream[:20])
     batch = stream[20:40]
     negatives = (batch.dst.unsqueeze(1) + 1) % 12
     # Weights of the decoder and of the memory's updater, as finite differences see them.

@@ -37,10 +37,10 @@ def gradients_by_hand(model: MDGNN, size: int, events: int, draws: int, loss: st
         found.append([])
         for start in range(0, events - size + 1, size):
             batch = STREAM[start : start + size]
-            view = model.look(batch, sampler.sample(batch, seed=derived(3, draw)).nodes)
-            scores = model.score(view, model.measure(view.nodes))
+            subgraph = model.sample(batch, sampler.sample(batch, seed=derived(3, draw)).nodes)
+            scores = model.score(subgraph, model.updated_memory(subgraph.nodes))
             found[-1].append(losses_backward(model, *scores, loss))
-            model.absorb(batch)
+            model.update_state(batch)
     return torch.stack([torch.stack(batches) for batches in found])
 
 
@@ -82,7 +82,9 @@ def test_exponents_are_slopes_and_the_normalisation_explains_their_distance() ->
     x, y = torch.tensor([10.0, 20.0, 70.0]).double().log(), torch.tensor([2.0, 3.0, 1.0]).double().log()
     fit = torch.linalg.lstsq(torch.stack([x, torch.ones(3)], dim=1), y.unsqueeze(1)).solution[0]
     assert slope([10, 20, 70], [2.0, 3.0, 1.0]) == pytest.approx(float(fit))
-    mean, summed = gradient_variance(make("jodie", STREAM, codes=3), STREAM, [8, 16, 32], draws=4).exponents
+    mean, summed = gradient_variance(
+        make("jodie", STREAM, node_encoding_dim=3), STREAM, [8, 16, 32], draws=4
+    ).exponents
     for name in ("smallest", "largest", "mean", "epoch"):
         assert summed.fitted[name] == pytest.approx((mean.fitted[name] or 0) + 2)
         assert summed.beyond[name] == pytest.approx(mean.beyond[name])
@@ -91,7 +93,7 @@ def test_exponents_are_slopes_and_the_normalisation_explains_their_distance() ->
 
 def test_the_model_is_left_as_it_was() -> None:
     model = make("tgn", STREAM).train()
-    model.absorb(STREAM[:30])
+    model.update_state(STREAM[:30])
     before = {name: value.clone() for name, value in model.state_dict().items()}
     gradient_variance(model, STREAM, [20], draws=2)
     assert model.training and all(parameter.grad is None for parameter in model.parameters())

@@ -11,7 +11,7 @@ from torch.nn.functional import softplus
 
 from pres.data.stream import EventStream
 from pres.models import MDGNN, States
-from pres.models.subgraph import View
+from pres.models.subgraph import Subgraph
 from pres.nn.embedding import Hop
 from pres.nn.slots import Slots
 
@@ -30,32 +30,32 @@ class EventLoss:
 
     def __init__(self, model: MDGNN, batch: EventStream, negatives: Tensor) -> None:
         self.model, self.batch = model, batch
-        self.view = model.look(batch, negatives)
+        self.subgraph = model.sample(batch, negatives)
         with torch.no_grad():
-            self.states = model.measure(self.view.nodes)
+            self.states = model.updated_memory(self.subgraph.nodes)
 
     def __call__(self, event: Tensor, src_memory: Tensor, dst_memory: Tensor) -> Tensor:
         """Return the losses `[p]` of events `[p]`, which may repeat, each at its own memories `[p, d]`.
 
         A self-loop has one memory, that of its source.
         """
-        view, states = self.view, self.states
+        subgraph, states = self.subgraph, self.states
         p, known = len(event), len(states.nodes)
         row = torch.arange(p, device=event.device)
         loop = self.batch.src[event] == self.batch.dst[event]
         asked, place = torch.unique(event, return_inverse=True)  # negatives are the same at all memories
-        src, dst, negatives = view.src[event], view.dst[event], view.negatives[asked, 0]
+        src, dst, negatives = subgraph.src[event], subgraph.dst[event], subgraph.negatives[asked, 0]
         root = torch.cat([src, dst, negatives])
         # The given memories follow the known ones, a row for each loss: only its two roots look there.
-        at = torch.cat([torch.arange(known, device=event.device), view.roots[src], view.roots[dst]])
+        at = torch.cat([torch.arange(known, device=event.device), subgraph.roots[src], subgraph.roots[dst]])
         values = {field.name: getattr(states, field.name)[at] for field in fields(States)}
         values["memory"] = torch.cat([states.memory, src_memory, dst_memory])
         own = known + row
-        seen = View(
+        seen = Subgraph(
             nodes=values["nodes"],
-            roots=torch.cat([own, torch.where(loop, own, own + p), view.roots[negatives]]),
-            t=view.t[root],
-            hops=_of_roots(view.hops, root),
+            roots=torch.cat([own, torch.where(loop, own, own + p), subgraph.roots[negatives]]),
+            t=subgraph.t[root],
+            hops=_of_roots(subgraph.hops, root),
             src=row,
             to=torch.stack([p + row, 2 * p + place], dim=1),
         )

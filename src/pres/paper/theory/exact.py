@@ -29,7 +29,7 @@ def replay_exactly(model: MDGNN, batches: TemporalBatches) -> Iterator[tuple[MDG
     copied = exact_copy(model)
     for batch in batches:
         yield copied, batch
-        copied.absorb(batch, sequential=True)
+        copied.update_state(batch, sequential=True)
 
 
 def nodes_of(batch: EventStream) -> Tensor:
@@ -48,28 +48,29 @@ class MemoryInside:
     def __init__(self, model: MDGNN, batch: EventStream) -> None:
         self.model, self.batch = model, batch
         with torch.no_grad():
-            self.start = model.measure(nodes_of(batch))
+            self.start = model.updated_memory(nodes_of(batch))
             self.found = model.sequential.memory(model, batch, self.start)
-        self.halves = self.found.halves
+        self.incidences = self.found.incidences
 
     def before(self, event: Tensor) -> tuple[Tensor, Tensor]:
         """Return the memory of the sources and of the destinations `[q, d]` just before events `[q]`."""
         memory = self.found.memory
-        return memory[self.halves.of_src[event]], memory[self.halves.of_dst[event]]
+        return memory[self.incidences.of_src[event]], memory[self.incidences.of_dst[event]]
 
     @torch.no_grad()
     def after(self, nodes: Tensor, event: Tensor) -> Tensor:
         """Return the memory `[q, d]` of nodes `[q]` just after events `[q]`, their own or others'."""
         memory = self.start.kept[torch.searchsorted(self.start.nodes, nodes)]
-        received = self.halves.received(nodes, event + 1)
-        moved = received > 0
-        asked = nodes * (int(received.max()) + 1) + received if len(nodes) else nodes
+        version = self.incidences.version(nodes, event + 1)
+        moved = version > 0
+        asked = nodes * (int(version.max()) + 1) + version if len(nodes) else nodes
         needed, place = torch.unique(asked[moved], return_inverse=True)
         if len(needed):
             first = torch.empty_like(needed)
             first[place] = moved.nonzero().squeeze(1)  # any of those that ask for the same
             parts = [
-                self.found.measure(nodes[some], received[some]).memory for some in torch.split(first, AT_ONCE)
+                self.found.updated_memory(nodes[some], version[some]).memory
+                for some in torch.split(first, AT_ONCE)
             ]
             memory[moved] = torch.cat(parts)[place]
         return memory

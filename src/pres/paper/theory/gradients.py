@@ -53,13 +53,13 @@ def replay(model: MDGNN, batches: TemporalBatches) -> Iterator[tuple[MDGNN, Even
     copied.memory.reset()
     for batch in batches:
         yield copied, batch
-        copied.absorb(batch)
+        copied.update_state(batch)
 
 
 def batch_loss(model: MDGNN, batch: EventStream, negatives: Tensor) -> Tensor:
     """Return the loss that training takes of a batch: a mean over its events and one over negatives."""
-    view = model.look(batch, negatives)
-    positive, negative = model.score(view, model.measure(view.nodes))
+    subgraph = model.sample(batch, negatives)
+    positive, negative = model.score(subgraph, model.updated_memory(subgraph.nodes))
     return softplus(-positive).mean() + softplus(negative).mean()
 
 
@@ -70,8 +70,8 @@ def sequential_loss(model: MDGNN, batch: EventStream, negatives: Tensor) -> Tens
     the last update of a memory, as in batches of one event.
     """
     inside = model.sequential.memory(model, batch)
-    view = model.look(batch, negatives, inside=inside)
-    positive, negative = model.score(view, model.states_of(view, inside))
+    subgraph = model.sample(batch, negatives, inside=inside)
+    positive, negative = model.score(subgraph, model.states_of(subgraph, inside))
     return softplus(-positive).mean() + softplus(negative).mean()
 
 

@@ -38,16 +38,16 @@ def resynchronised(
     copied = exact_copy(model)
     for batch in batches:
         nodes, begin = nodes_of(batch), copied.memory.snapshot()
-        start = copied.measure(nodes).memory
-        copied.absorb(batch)
-        updated, partner_count = copied.measure(nodes), copied.mailboxes.partner_count[nodes]
+        start = copied.updated_memory(nodes).memory
+        copied.update_state(batch)
+        updated, partner_count = copied.updated_memory(nodes), copied.mailboxes.partner_count[nodes]
         copied.memory.restore(begin)
-        copied.absorb(batch, sequential=True)
+        copied.update_state(batch, sequential=True)
         found = [
             updated.memory if filter_ is None else _corrected(filter_, updated, partner_count)
             for filter_ in filters
         ]
-        yield Truth(start, copied.measure(nodes).memory, _repeated(batch, nodes)), found
+        yield Truth(start, copied.updated_memory(nodes).memory, _repeated(batch, nodes)), found
         on_batch()
 
 
@@ -72,9 +72,9 @@ def exactly(model: MDGNN, batches: TemporalBatches, on_batch: Callable[[], objec
     copied, found = exact_copy(model), []
     for batch in batches:
         nodes = nodes_of(batch)
-        start = copied.measure(nodes).memory
-        copied.absorb(batch, sequential=True)
-        found.append(Truth(start, copied.measure(nodes).memory, _repeated(batch, nodes)))
+        start = copied.updated_memory(nodes).memory
+        copied.update_state(batch, sequential=True)
+        found.append(Truth(start, copied.updated_memory(nodes).memory, _repeated(batch, nodes)))
         on_batch()
     return found
 
@@ -93,12 +93,12 @@ def carried(
     copied.memory.reset()
     for batch in batches:
         nodes = nodes_of(batch)
-        states = copied.measure(nodes)
-        copied.absorb(batch, states)
+        states = copied.updated_memory(nodes)
+        copied.update_state(batch, states)
         if filter_ is not None:
             at = states.pending
             elapsed = (states.last_update - states.previous_update)[at]
             memories = states.previous[at], states.measured[at], states.kept[at]
             filter_.observe(nodes[at], *memories, elapsed, states.count[at])
-        yield copied.measure(nodes).kept
+        yield copied.updated_memory(nodes).kept
         on_batch()
