@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 help:
 	@echo "make demo    set up, diagnose the embedded stream (demo/diagnosis.png), train TGN on it (demo/run), evaluate it, try large batches"
 	@echo "make test    set up, then lint, type-check and run all tests"
-	@echo "make lint    ruff and mypy --strict"
+	@echo "make lint    ruff, mypy --strict and the import contract"
 	@echo "make bench   speed and scaling, as tables of ratios (a few minutes, wants a quiet machine)"
 	@echo "make numbers make the generated numbers of README and docs anew from docs/results"
 	@echo "make docs    build the documentation into site/"
@@ -29,6 +29,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

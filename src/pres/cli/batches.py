@@ -26,8 +26,8 @@ def batches(
     reading: dict[str, Any],
 ) -> None:
     """Train with standard batches, with larger ones, and with --preset large; show what each gives."""
+    from pres.figure import check_png
     from pres.tuning.compare import as_table, save_figure, try_batches
-    from pres.tuning.diagnosis_figure import check_png
 
     if png is not None:
         check_png(png)

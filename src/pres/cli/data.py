@@ -36,8 +36,8 @@ def diagnose(
     reading: dict[str, Any],
 ) -> None:
     """Show what a stream is like, and what larger temporal batches would lose."""
+    from pres.figure import check_png
     from pres.tuning import diagnose as run_diagnosis
-    from pres.tuning.diagnosis_figure import check_png
     from pres.tuning.diagnosis_tables import as_tables
 
     if tolerance is not None and advise is None:

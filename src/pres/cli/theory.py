@@ -202,7 +202,7 @@ def convergence(
 
 def check_picture(png: Path | None) -> None:
     """Raise, before anything is measured, if no picture can be written there."""
-    from pres.tuning.diagnosis_figure import check_png
+    from pres.figure import check_png
 
     if png is not None:
         check_png(png)

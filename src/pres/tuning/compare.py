@@ -111,7 +111,7 @@ def save_figure(trials: list[Trial], path: Path) -> Path:
     """Draw validation AP against the seconds of training as one picture at ``path``, and return it."""
     from matplotlib.axes import Axes
 
-    from pres.paper.theory.figures.frame import FIRST, SECOND, THIRD, save_panels
+    from pres.figure import FIRST, SECOND, THIRD, save_panels
 
     def draw(panel: Axes) -> None:
         for trial, colour in zip(trials, (FIRST, SECOND, THIRD), strict=False):

@@ -9,29 +9,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from pres.data.stream import SECONDS_PER_UNIT, EventStream
 from pres.data.summary import gaps_between_events_of_a_node
-from pres.errors import OptionError
-from pres.storage import write_whole
+from pres.figure import FIRST, GREY, SECOND, check_png, new_figure, save_png, tidy
 
 if TYPE_CHECKING:
     from pres.tuning.diagnose import Diagnosis
-
-_FIRST, _SECOND, _GREY = "#1f5fa8", "#d9822b", "#9aa3ad"
 
 
 def save_figure(diagnosis: Diagnosis, path: Path) -> Path:
     """Draw activity, gaps and pending load of ``diagnosis`` as a PNG at ``path``."""
     check_png(path)
     diagnosis = replace(diagnosis, events=diagnosis.events.to("cpu"))
-    figure = Figure(figsize=(13, 7.2), layout="constrained")
-    FigureCanvasAgg(figure)
     ties = ", equal times kept together" if diagnosis.ties == "whole" else ""
-    figure.suptitle(f"{diagnosis.events.info.title}: {len(diagnosis.events):,} events{ties}", fontsize=14)
+    title = f"{diagnosis.events.info.title}: {len(diagnosis.events):,} events{ties}"
+    figure = new_figure(13, 7.2, title)
     panels = figure.subplots(2, 3).flatten()
     _draw_rate(panels[0], diagnosis)
     _draw_activity(panels[1], diagnosis)
@@ -40,21 +34,14 @@ def save_figure(diagnosis: Diagnosis, path: Path) -> Path:
     _draw_pending(panels[4], diagnosis)
     _draw_levels(panels[5], diagnosis)
     for panel in panels:
-        panel.grid(alpha=0.25)
-        panel.spines[["top", "right"]].set_visible(False)
-    return write_whole(path, lambda unfinished: figure.savefig(unfinished, dpi=110, format="png"))
-
-
-def check_png(path: Path) -> None:
-    """Raise unless ``path`` is named as a picture, so that no other file is ever written over."""
-    if path.suffix.lower() != ".png":
-        raise OptionError(f"{path}: a picture is written as .png; give a name that ends so.")
+        tidy(panel)
+    return save_png(figure, path)
 
 
 def _draw_rate(panel: Axes, diagnosis: Diagnosis) -> None:
     t, label = _readable_time(diagnosis.events)
     counts = torch.histc(t, bins=100)
-    panel.stairs(counts.numpy(), np.linspace(float(t[0]), float(t[-1]), 101), fill=True, color=_FIRST)
+    panel.stairs(counts.numpy(), np.linspace(float(t[0]), float(t[-1]), 101), fill=True, color=FIRST)
     panel.set(title="Events over time", xlabel=label, ylabel="events per 1 % of the span")
 
 
@@ -70,7 +57,7 @@ def _readable_time(events: EventStream) -> tuple[Tensor, str]:
 
 def _draw_activity(panel: Axes, diagnosis: Diagnosis) -> None:
     events = diagnosis.events
-    sides = (("sources", events.src, _FIRST), ("destinations", events.dst, _SECOND))
+    sides = (("sources", events.src, FIRST), ("destinations", events.dst, SECOND))
     for name, nodes, colour in sides:
         counts = torch.bincount(nodes)
         x, y = _survival(counts[counts > 0])
@@ -92,7 +79,7 @@ def _draw_gaps(panel: Axes, diagnosis: Diagnosis) -> None:
     if len(positive):
         low, high = float(positive.min()), float(positive.max())
         bins = np.geomspace(low, high, 60) if high > low else np.array([low, low * 1.01])
-        panel.hist(positive.numpy(), bins=bins.tolist(), color=_FIRST)
+        panel.hist(positive.numpy(), bins=bins.tolist(), color=FIRST)
         panel.set_xscale("log")
     ties = 1 - len(positive) / max(len(gaps), 1)
     panel.set(
@@ -108,24 +95,24 @@ def _draw_shares(panel: Axes, diagnosis: Diagnosis) -> None:
     sizes, loads = list(diagnosis.loads), list(diagnosis.loads.values())
     with_pending = [100 * load.events_with_pending for load in loads]
     lost = [100 * load.lost_updates for load in loads]
-    panel.plot(sizes, with_pending, "o-", color=_FIRST, label="events with pending events")
-    panel.plot(sizes, lost, "s-", color=_SECOND, label="lost memory updates")
+    panel.plot(sizes, with_pending, "o-", color=FIRST, label="events with pending events")
+    panel.plot(sizes, lost, "s-", color=SECOND, label="lost memory updates")
     panel.set(xscale="log", ylim=(0, 103), title="What a batch loses", xlabel="batch size", ylabel="%")
     panel.legend(framealpha=0.7, loc="best")
 
 
 def _draw_pending(panel: Axes, diagnosis: Diagnosis) -> None:
     sizes, loads = list(diagnosis.loads), list(diagnosis.loads.values())
-    panel.plot(sizes, [load.mean_pending for load in loads], "o-", color=_FIRST, label="mean pending set")
-    panel.plot(sizes, [load.longest_chain for load in loads], "s-", color=_SECOND, label="longest chain")
-    panel.plot(sizes, [load.largest_batch for load in loads], ":", color=_GREY, label="largest batch")
+    panel.plot(sizes, [load.mean_pending for load in loads], "o-", color=FIRST, label="mean pending set")
+    panel.plot(sizes, [load.longest_chain for load in loads], "s-", color=SECOND, label="longest chain")
+    panel.plot(sizes, [load.largest_batch for load in loads], ":", color=GREY, label="largest batch")
     panel.set(xscale="log", yscale="log", title="Pending events", xlabel="batch size", ylabel="events")
     panel.legend(frameon=False)
 
 
 def _draw_levels(panel: Axes, diagnosis: Diagnosis) -> None:
     sizes, loads = list(diagnosis.loads), list(diagnosis.loads.values())
-    panel.plot(sizes, [load.mean_level_width for load in loads], "o-", color=_FIRST)
+    panel.plot(sizes, [load.mean_level_width for load in loads], "o-", color=FIRST)
     panel.set(
         xscale="log",
         title="Events that exact memory applies at once",

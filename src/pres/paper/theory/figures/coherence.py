@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
-from pres.paper.theory.figures.frame import FIRST, GREY, SECOND, save_panels
+from pres.figure import FIRST, GREY, SECOND, save_panels
 
 if TYPE_CHECKING:
     from pres.paper.theory.coherence import Coherence

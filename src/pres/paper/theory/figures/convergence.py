@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from pres.paper.theory.figures.frame import FIRST, GREY, SECOND, THIRD, save_panels
+from pres.figure import FIRST, GREY, SECOND, THIRD, save_panels
 
 if TYPE_CHECKING:
     from pres.paper.theory.bound import Bound

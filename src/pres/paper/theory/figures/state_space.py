@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from matplotlib.axes import Axes
 
-from pres.paper.theory.figures.frame import FIRST, GREY, SECOND, save_panels
+from pres.figure import FIRST, GREY, SECOND, save_panels
 
 if TYPE_CHECKING:
     from pres.paper.theory.state_space import StateSpace, StateSpaceRow
