@@ -48,13 +48,46 @@ def test_what_the_tutorial_says_of_the_embedded_stream_is_so() -> None:
     assert f"at 3,200, {lost[1]:.0%}".replace("%", " %") in tutorial
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
-def test_an_example_runs_as_it_is(example: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(example)], capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
+def run_example(example: Path, *arguments: str) -> str:
+    """Return what an example prints."""
+    command = [sys.executable, str(example), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+    return done.stdout
+
+
+EXAMPLES = [path for path in sorted((ROOT / "examples").glob("*.py")) if path.name != "demo.py"]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_runs_as_it_is(example: Path) -> None:
+    assert run_example(example).strip()
+
+
+def test_the_demo_is_one_table_three_sentences_and_a_picture(tmp_path: Path) -> None:
+    printed = run_example(
+        ROOT / "examples/demo.py", "--out", str(tmp_path), "--events", "12000", "--epochs", "1"
+    )
+    lines = printed.splitlines()
+    assert len(lines) <= 25
+    heads = ("EdgeBank", "popularity", "JODIE ", "JODIE-scan")
+    rows = [[cell.strip() for cell in re.split(r"\s{2,}", line)] for line in lines if line.startswith(heads)]
+    assert [row[:2] for row in rows] == [
+        ["EdgeBank (no memory)", "-"],
+        ["popularity (no memory)", "-"],
+        ["JODIE", "200"],
+        ["JODIE", "200"],  # the preset's batch for so short a stream
+        ["JODIE-scan, preset large", "200"],
+    ]
+    assert all(0.3 < float(row[2]) < 1 for row in rows)  # AP
+    assert all(float(row[3]) > 0 and float(row[5]) > 0 for row in rows[2:])  # seconds, speed-up
+    sentences = [line for line in lines if line.startswith(("Memory:", "Large batch:", "Preset:"))]
+    assert len(sentences) == 3 and all(line.endswith(".") for line in sentences)
+    gain = 100 * (float(rows[4][2]) - float(rows[1][2]))
+    said = re.search(r"JODIE-scan is ([+-][\d.]+) points", sentences[0])
+    assert said is not None and float(said[1]) == pytest.approx(gain, abs=0.2)
+    picture = tmp_path / "demo.png"
+    assert str(picture) in printed and picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_links_between_pages_lead_somewhere() -> None:
