@@ -6,7 +6,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from pres.cli import app
+from pres.cli.commands import app
 from tests.waiting import PATIENCE
 
 PRES = Path(sys.executable).parent / "pres"

@@ -1,15 +1,20 @@
 import json
+import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+import pres
 from benchmarks import peers
-from pres.cli import app
-from pres.cli import benchmark as module
+from pres.cli.commands import app
 from pres.errors import OptionError
+from tests.cli.process import run
+from tests.waiting import PATIENCE
 
 
 def invoke(*arguments: str) -> str:
@@ -32,7 +37,7 @@ def test_what_is_measured_is_what_was_asked_for(monkeypatch: pytest.MonkeyPatch)
     assert invoke("--events", "2400") == ""
 
 
-def test_what_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     failed: subprocess.CompletedProcess[str] = subprocess.CompletedProcess(["python"], 3)
     monkeypatch.setattr("subprocess.run", lambda *given, **options: failed)
     with pytest.raises(OptionError, match="exit code 3"):
@@ -43,7 +48,22 @@ def test_what_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(OptionError, match=r"pip install -c constraints.txt '.\[pyg\]'"):
         invoke()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(module, "__file__", str(tmp_path / "a" / "b" / "c" / "benchmark.py"))
-    with pytest.raises(OptionError, match="run this in a clone"):
-        invoke()
+
+
+def test_it_is_listed_where_the_benchmarks_are_and_nowhere_else(tmp_path: Path) -> None:
+    assert "benchmark" in run("--help", cwd=tmp_path).stdout  # these tests are run from a clone
+    installed = tmp_path / "installed"
+    shutil.copytree(Path(pres.__file__).parent, installed / "pres")
+    where = {**os.environ, "PYTHONPATH": str(installed), "COLUMNS": "80"}
+    command = [sys.executable, "-m", "pres"]
+    told: dict[str, Any] = {
+        "cwd": tmp_path,
+        "env": where,
+        "capture_output": True,
+        "text": True,
+        "timeout": PATIENCE,
+    }
+    listed = subprocess.run([*command, "--help"], check=True, **told)
+    assert "diagnose" in listed.stdout and "benchmark" not in listed.stdout
+    refused = subprocess.run([*command, "benchmark"], check=False, **told)
+    assert refused.returncode == 2 and "no such command 'benchmark'" in refused.stderr

@@ -21,7 +21,7 @@ def test_diagnose_prints_one_json_object_and_draws_a_picture(clicks: Path) -> No
     assert found["summary"]["events"] == 300
     assert [row["batch_size"] for row in found["pending"]] == [50, 100, 200]
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert "guessed src='user', dst='item', t='ts'" in done.stderr
+    assert "guessed --src user, --dst item, --time ts" in done.stderr
 
 
 def test_diagnose_prints_tables_and_takes_named_columns_without_a_note(clicks: Path) -> None:
@@ -62,7 +62,7 @@ def test_diagnose_knows_the_embedded_stream() -> None:
         (["diagnose", "nowhere/clicks.csv"], "nowhere/clicks.csv: no such file"),
         (["diagnose", "clicks.csv", "--src", "usr"], "Did you mean 'user'?"),
         (["diagnose", "clicks.csv", "--batch-size", "9000"], "300 events"),
-        (["diagnose", "clicks.csv", "--time-unit", "hours"], "time_unit='hours'"),
+        (["diagnose", "clicks.csv", "--time-unit", "hours"], "--time-unit hours"),
         (["diagnose", "clicks.csv", "--tolerance", "1"], "--tolerance 1 is for --advise"),
         (["diagnose", "clicks.csv", "--png", "clicks.csv/x.png"], "cannot write clicks.csv/x.png"),
         (["diagnose", "clicks.csv", "--png", "clicks.csv"], "clicks.csv: a picture is written as .png"),

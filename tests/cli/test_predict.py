@@ -85,7 +85,7 @@ def test_new_ids_are_scored_and_marked_if_they_may_be(
 ) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("user\titem\nuser1\titem4\nzed\titem4\nuser1\tlamp\nzed\tlamp\n")
-    with pytest.raises(UnknownIdError, match=r"pairs\.tsv, row 2, column 'user': 'zed' never occurs .*--new"):
+    with pytest.raises(UnknownIdError, match=r"row 2, column 'user': 'zed' never occurs .*unknown='new'"):
         predict(run, path)
     assert list(tmp_path.iterdir()) == [path]
     predict(run, path, new=True, as_json=True)

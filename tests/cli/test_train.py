@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pres
-from pres.cli import app
+from pres.cli.commands import app
 from tests.cli.process import interrupted, run
 
 SMALL = ["-o", "memory_dim=16", "-o", "time_dim=8", "--batch-size", "100"]

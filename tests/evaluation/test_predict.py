@@ -221,7 +221,7 @@ def test_an_id_that_the_stream_never_saw_is_named_with_its_row() -> None:
         pres.predict(model, stream, ["u1", "zed", "u2", "zed", "yan", "xi", "wu"], 300)
     assert str(error.value) == (
         "the pairs, row 2, column 'src': 'zed' never occurs in the stream, nor do 'yan', 'xi' and 1 more. "
-        "To score such ids as nodes without any history, use unknown='new' (--new)."
+        "To score such ids as nodes without any history, use unknown='new'."
     )
     with pytest.raises(UnknownIdError, match=r"row 1, column 'dst': 301 never occurs in the stream\. "):
         pres.predict(model, stream, "u1", 301)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pres.cli.console import notices, plain, print_json, say, stderr, stdout
+from pres.cli.console import plain, print_json, say, stderr, stdout
 from pres.cli.source import AsJson, Debug
 from pres.errors import StorageError
 from pres.storage import write_whole
@@ -46,8 +46,7 @@ def classify(
 
     if out is not None and out.exists():
         raise StorageError(f"{out} exists already. Choose another name, or remove it first.")
-    with notices():
-        opened = open_run(run, device)
+    opened = open_run(run, device)
     with (
         Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress,
         arithmetic(torch.device(device), opened.run.config["precision"]),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from pres.cli.console import notices, plain, print_json, stderr, stdout
+from pres.cli.console import plain, print_json, stderr, stdout
 from pres.cli.source import AsJson, Debug
 from pres.errors import OptionError, check_choice
 
@@ -60,8 +60,7 @@ def evaluate(
     if staleness != "both" and not staleness.isdecimal():
         raise OptionError(f"--staleness {staleness}: give a number of events, 0 or both.")
     strategies = cast("list[NegativeStrategy]", strategy) or STRATEGIES
-    with notices():
-        opened = open_run(run, device)
+    opened = open_run(run, device)
     settings = opened.run.config
     if batch_size is None:
         batch_size = settings["eval_batch_size"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pres.cli.console import notices, plain, print_json, stderr, stdout
+from pres.cli.console import plain, print_json, stderr, stdout
 from pres.cli.source import AsJson, Debug, DstColumn, Header, Separator, SrcColumn, TimeColumn
 from pres.errors import ColumnError
 
@@ -55,10 +55,9 @@ def predict(
     check_new(target)
     table = open_table(pairs, header=header, separator=separator)
     _check_names(table, ("score", "new") if new else ("score",))
-    with notices():
-        opened = open_run(run, device)
-        columns = pair_columns(table, opened.events, src=src, dst=dst, t=t)
-        asked = read_pairs(table, columns, opened.events, unknown="new" if new else "error")
+    opened = open_run(run, device)
+    columns = pair_columns(table, opened.events, src=src, dst=dst, t=t)
+    asked = read_pairs(table, columns, opened.events, unknown="new" if new else "error")
     config = opened.run.config
     with (
         Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress,

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pres.cli.console import notices
-
 if TYPE_CHECKING:
     from pres.data.stream import EventStream
 
@@ -69,8 +67,7 @@ def reads_events(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def open_events(source: str, options: dict[str, Any]) -> EventStream:
-    """Return the events of a dataset or a file, and show what was decided on the way."""
+    """Return the events of a dataset or a file."""
     from pres.data.source import events_from
 
-    with notices():
-        return events_from(source, options)
+    return events_from(source, options)

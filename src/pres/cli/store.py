@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pres.cli.console import notices, plain, print_json, stderr, stdout
+from pres.cli.console import plain, print_json, stderr, stdout
 from pres.cli.source import AsJson, Debug, Source, reads_events
 
 
@@ -29,8 +29,7 @@ def store(
     from pres.data.store.write import write_store
 
     options = reading if num_events is None else reading | {"num_events": num_events}
-    with notices():
-        folder = write_store(source, out, progress=stderr.is_terminal, **options)
+    folder = write_store(source, out, progress=stderr.is_terminal, **options)
     events = open_store(folder)
     size = sum(path.stat().st_size for path in folder.iterdir())
     if as_json:

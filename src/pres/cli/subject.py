@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pres.cli.console import notices, say, stderr
+from pres.cli.console import say, stderr
 from pres.cli.source import open_events
 from pres.cli.train import Model, named_values
 from pres.errors import OptionError
@@ -99,8 +99,7 @@ def saved_subject(run: Path, device: str) -> Subject:
     """Return the model and the events of a saved run."""
     from pres.training.opened import open_run
 
-    with notices():
-        opened = open_run(run, device)
+    opened = open_run(run, device)
     return Subject(opened.model, opened.events, f"of the run {run}")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pres.cli.console import notices, plain, print_json, say, say_probe, stderr, stdout, stoppable
+from pres.cli.console import plain, print_json, say, say_probe, stderr, stdout, stoppable
 from pres.cli.source import SOURCE_HELP, AsJson, Debug, open_events, reads_events
 from pres.errors import OptionError
 
@@ -202,8 +202,7 @@ def train(
     if resume is None:
         events = open_events(chosen.source, chosen.reading)
     else:
-        with notices():
-            events = events_again(RunFolder(resume).events(), str(resume))
+        events = events_again(RunFolder(resume).events(), str(resume))
     if resume is None:
         settings, line = sized(settings, events)
         if line is not None:

@@ -32,7 +32,7 @@ def with_features(events: EventStream, edge: bool | None, node: bool | None, mod
     """Return the stream with the features a model is to use; those asked for must be there."""
     there = events.x is not None or events.categories is not None
     for asked, found, kind, how in (
-        (edge, there, "edge", "name their columns with x= or categories= (--x, --category)"),
+        (edge, there, "edge", "name their columns with x=… or categories=…"),
         (node, events.node_x is not None, "node", "give them to pres.read as node_features="),
     ):
         if asked and not found:

@@ -124,7 +124,7 @@ def test_guessed_columns_are_said() -> None:
         )
     assert [str(warning.message) for warning in said] == [
         "the dict: guessed src='user', dst='item', t='ts', x='f0', bipartite=True. Not used: 'note'; "
-        "name features as x or categories (--x, --category). What you give is not guessed."
+        "name features with x=… or categories=…. What you give is not guessed."
     ]
     assert said[0].filename == __file__
     assert events.num_src == 2 and events.num_nodes == 4

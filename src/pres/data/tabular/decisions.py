@@ -36,7 +36,7 @@ def say_what_was_guessed(table: Table, columns: Columns, bipartite: bool | None)
     if columns.unused:
         shown = ", ".join(f"'{name}'" for name in columns.unused[:6])
         more = " …" if len(columns.unused) > 6 else ""
-        said += f" Not used: {shown}{more}; name features as x or categories (--x, --category)."
+        said += f" Not used: {shown}{more}; name features with x=… or categories=…."
     if guesses:
         warnings.warn(f"{said} What you give is not guessed.", Notice, stacklevel=3)
 

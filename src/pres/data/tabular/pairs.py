@@ -124,7 +124,7 @@ def _unknown_ids(table: Table, column: str, row: int, missing: pl.Series) -> Unk
         also = f", nor do {', '.join(repr(other) for other in others[:2])}{more}"
     return UnknownIdError(
         f"{table.where}, row {row + 1:,}, column '{column}': {first!r} never occurs in the stream{also}. "
-        "To score such ids as nodes without any history, use unknown='new' (--new)."
+        "To score such ids as nodes without any history, use unknown='new'."
     )
 
 
