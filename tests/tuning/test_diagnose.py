@@ -22,6 +22,17 @@ def test_a_diagnosis_holds_the_summary_and_the_load_of_each_batch_size() -> None
         assert load == PendingProfile.of(stream, TemporalBatches(stream, size).edges).load()
 
 
+def test_of_a_long_stream_the_last_events_are_looked_at_and_that_is_said() -> None:
+    stream = as_stream(EVENTS)
+    found = diagnose(stream, [2], sample=3)
+    assert found.summary == stream[2:].summary() and found.loads == diagnose(stream[2:], [2]).loads
+    assert (found.looked_at, diagnose(stream, [2]).looked_at) == ("the last 3 of 5", "5")
+    assert "the last 3 of 5" in repr(found)
+    assert found.to_dict()["stream_events"] == 5 and found.to_dict()["summary"]["events"] == 3
+    with pytest.raises(OptionError, match="sample=0: look at one event at least"):
+        diagnose(stream, sample=0)
+
+
 def test_whole_ties_make_other_batches() -> None:
     stream = as_stream(EVENTS)
     assert diagnose(stream, [1], ties="whole").loads[1].batches == 4

@@ -21,6 +21,9 @@ def diagnose(
     source: Source,
     batch_size: Annotated[list[int] | None, typer.Option(help="A batch size to try; repeatable.")] = None,
     ties: Annotated[Literal["cut", "whole"], typer.Option(help="May a batch cut equal times apart?")] = "cut",
+    sample: Annotated[
+        int, typer.Option(help="Of a longer stream only the last so many events are looked at.")
+    ] = 1_000_000,
     advise: Annotated[
         Literal["tgn", "jodie", "apan"] | None,
         typer.Option(help="Train this model shortly, and say how large batches may be for it."),
@@ -45,7 +48,9 @@ def diagnose(
     if png is not None:
         check_png(png)
     events = open_events(source, reading)
-    diagnosis = run_diagnosis(events, batch_size or None, ties=ties, progress=stderr.is_terminal)
+    diagnosis = run_diagnosis(
+        events, batch_size or None, ties=ties, sample=sample, progress=stderr.is_terminal
+    )
     advice = None
     if advise is not None:
         from pres.training.batch_size import TOLERANCE

@@ -24,7 +24,7 @@ def save_figure(diagnosis: Diagnosis, path: Path) -> Path:
     check_png(path)
     diagnosis = replace(diagnosis, events=diagnosis.events.to("cpu"))
     ties = ", equal times kept together" if diagnosis.ties == "whole" else ""
-    title = f"{diagnosis.events.info.title}: {len(diagnosis.events):,} events{ties}"
+    title = f"{diagnosis.events.info.title}: {diagnosis.looked_at} events{ties}"
     figure = new_figure(13, 7.2, title)
     panels = figure.subplots(2, 3).flatten()
     _draw_rate(panels[0], diagnosis)

@@ -29,7 +29,7 @@ def _statistics(diagnosis: Diagnosis) -> Table:
     table.add_column(style="dim")
     table.add_column()
     for name, value in (
-        ("events", f"{found.events:,}"),
+        ("events", diagnosis.looked_at),
         ("nodes", _nodes(diagnosis)),
         ("time", _time(diagnosis)),
         ("equal times", f"{found.distinct_t:,} distinct, at most {found.most_events_at_one_t:,} at one"),
