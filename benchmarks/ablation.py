@@ -24,11 +24,7 @@ POINTS = {  # each changes one point of "both"
     "delta rate": ["delta=rate"],
     "delta innovation": ["delta=innovation"],
     "delta residual": ["delta=residual"],
-    "observe measured": ["observed=measured"],
-    "gain pending": ["gain=pending"],
     "gain fixed": ["gain=fixed"],
-    "gain per dimension": ["per_dimension=true"],
-    "mixture learned": ["mixture=learned"],
     "one component": ["components=1"],
     "embed measured": ["embed=measured"],
     "coherence of the batch": ["coherence=batch"],
@@ -39,8 +35,7 @@ POINTS = {  # each changes one point of "both"
 }
 FACTORS = {  # of the whole product, --product
     "delta": ["rate", "step", "innovation", "residual"],
-    "gain": ["learned", "pending", "fixed"],
-    "mixture": ["counts", "learned"],
+    "gain": ["learned", "fixed"],
     "beta": ["0.0", "0.1", "0.5"],
 }
 
@@ -59,7 +54,7 @@ def main() -> None:
         "--option", action="append", default=[], help="of the models, as cell=rnn; repeatable"
     )
     parser.add_argument("--variants", nargs="+", default=None, help="some of them; all by default")
-    parser.add_argument("--product", action="store_true", help="every delta x gain x mixture x beta instead")
+    parser.add_argument("--product", action="store_true", help="every delta x gain x beta instead")
     parser.add_argument("--jobs", type=int, default=1, help="runs at once, one thread each")
     given = parser.parse_args()
     variants = product() if given.product else one_at_a_time()

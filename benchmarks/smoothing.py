@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from typing import Any
 
@@ -11,14 +12,13 @@ import pres
 from benchmarks.timing import median_seconds
 from pres.errors import PresError
 from pres.models.registry import build_model
-from pres.smoothing import PRES, Filter
+from pres.smoothing import PRES, PRESSmoothing, Update
 from pres.training.config import FitConfig
 from pres.training.trainer import Trainer
 
 WAYS: dict[str, dict[str, Any]] = {
     "plain": {},
     "PRES": {"smoothing": PRES()},
-    "PRES, pending": {"smoothing": PRES(gain="pending")},
     "PRES-S": {"smoothing": PRES(filter=False)},
 }
 EVENTS_PER_ROUND = 7_200
@@ -63,18 +63,20 @@ def against_nodes(touched: int = 2_000, dim: int = 100) -> None:
     made = {}
     for nodes, anchors in ((10_000, None), (1_000_000, None), (1_000_000, 10_000)):
         kept = None if anchors is None else torch.arange(anchors)
-        made[nodes, anchors] = Filter(PRES(), nodes, dim, anchors=kept)
+        made[nodes, anchors] = PRESSmoothing(PRES(), nodes, dim, anchors=kept)
 
-    def work(correction: Filter, nodes: int) -> None:
-        some = torch.randint(0, nodes, (touched,))
-        previous, measured = torch.ones(touched, dim), torch.zeros(touched, dim)
-        elapsed, count = torch.ones(touched), torch.ones(touched, dtype=torch.int64)
+    mails = itertools.count(1)
+
+    def work(smoothing: PRESSmoothing, nodes: int) -> None:
+        some, everyone = torch.randint(0, nodes, (touched,)), torch.arange(touched)
+        previous, measured, elapsed = torch.ones(touched, dim), torch.zeros(touched, dim), torch.ones(touched)
         with torch.no_grad():
-            corrected = correction(some, previous, measured, elapsed, count)
-        correction.observe(some, previous, measured, corrected, elapsed, count)
+            corrected = smoothing.correct(some, previous, measured, elapsed)
+        newest = torch.full_like(some, next(mails))
+        smoothing.observe(Update(some, previous, measured, corrected, elapsed, newest), {"event": everyone})
 
     times = median_seconds({str(key): partial(work, f, key[0]) for key, f in made.items()}, rounds=21)
-    for (nodes, anchors), correction in made.items():
-        size = sum(buffer.numel() * buffer.element_size() for buffer in correction.buffers())
+    for (nodes, anchors), smoothing in made.items():
+        size = sum(buffer.numel() * buffer.element_size() for buffer in smoothing.buffers())
         spent = 1e3 * times[str((nodes, anchors))]
         print(f"{nodes:>10,} {anchors or '–':>8} {spent:>13.2f} {size / 1e6:>12,.1f}")

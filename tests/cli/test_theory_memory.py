@@ -42,17 +42,16 @@ def test_distance_is_one_json_object_and_a_picture(log: Path, tmp_path: Path) ->
     found = json.loads(run("distance", log, *SMALL, *few, "--png", png, "--json"))
     assert [row["way"] for row in found["rows"]] == ["standard", "chosen filter", "discounted filter"]
     assert {one["filter"] for one in found["tried"]} == {
-        f"step, γ 0.5, {end}{discount}"
-        for end in ("corrected", "measured")
+        f"step, γ 0.5{discount}"
         for discount in ("", *(f", discount {value}" for value in (0.5, 0.8, 0.9, 0.95)))
     }
     assert [row["batch_size"] for row in found["rows"]] == [20] * 3 and found["carried"] is False
     assert png.read_bytes().startswith(b"\x89PNG")
-    shown = run("distance", log, *SMALL, *few, "--observed", "measured", "--carried", "--discount", "1")
+    shown = run("distance", log, *SMALL, *few, "--carried", "--discount", "1")
     assert "each way carried along by itself" in shown
-    assert "chosen: step, γ 0.5, measured" in shown and "discount" not in shown
-    shown = run("distance", log, *SMALL, *few, "--observed", "measured", "--discount", "0.8")
-    assert "step, γ 0.5, measured, discount 0.8" in shown and "chosen" not in shown
+    assert "chosen: step, γ 0.5" in shown and "discount" not in shown
+    shown = run("distance", log, *SMALL, *few, "--discount", "0.8")
+    assert "step, γ 0.5, discount 0.8" in shown and "chosen" not in shown
 
 
 def test_both_take_a_saved_run_with_its_filter(log: Path, tmp_path: Path) -> None:
@@ -64,7 +63,7 @@ def test_both_take_a_saved_run_with_its_filter(log: Path, tmp_path: Path) -> Non
     few = ["--run", str(folder), "--batch-size", "30", "--json"]
     found = json.loads(run("distance", *few, "--gamma", "0.7", "--delta", "step"))
     assert found["weights"] == f"of the run {folder}"
-    assert [row["filter"] for row in found["rows"]][1] == "rate, γ learned, corrected"
+    assert [row["filter"] for row in found["rows"]][1] == "as trained"
     coherence = json.loads(run("coherence", *few, "--samples", "5"))
     assert coherence["weights"] == f"of the run {folder}" and coherence["minimum"] is not None
     with pytest.raises(PresError, match="--run knows its events and its model"):

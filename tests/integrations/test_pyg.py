@@ -18,7 +18,7 @@ from pres.data.stream import EventStream
 from pres.errors import OptionError
 from pres.integrations.pyg import Smoothing, smooth
 from pres.sampling import TemporalBatches
-from pres.smoothing import Filter
+from pres.smoothing import PRESSmoothing
 from tests.models.conftest import random_events, stream_of
 
 tgn = pytest.importorskip("torch_geometric.nn.models.tgn", reason="needs torch-geometric")
@@ -34,9 +34,8 @@ def make(nodes: int = NODES, dim: int = DIM, aggregator: str = "LastAggregator")
     return tgn.TGNMemory(nodes, 1, dim, 4, message, getattr(tgn, aggregator)())
 
 
-def filter_of(smoothing: Smoothing) -> Filter:
-    assert smoothing.filter is not None
-    return smoothing.filter
+def filter_of(smoothing: Smoothing) -> PRESSmoothing:
+    return smoothing.method
 
 
 def negatives_of(batch: EventStream) -> Tensor:
@@ -94,7 +93,7 @@ def test_a_gain_of_1_without_the_objective_is_pyg(aggregator: str, config: PRES)
     state = smoothed.state_dict()
     for name, value in plain.state_dict().items():
         assert torch.equal(value, state[name]), name
-    assert smoothing.filter is None or float(smoothing.filter.trackers.n.sum()) > 50
+    assert not config.filter or float(smoothing.method.trackers.n.sum()) > 50
 
 
 def test_a_node_without_transitions_or_messages_stays_as_pyg_has_it() -> None:
@@ -159,21 +158,6 @@ def test_trackers_hold_what_update_state_wrote(delta: str, with_negatives: bool)
             assert torch.allclose(trackers.squares[row], moves.square().sum(0), atol=1e-10)
 
 
-def test_counts_are_those_of_the_last_batch_of_a_node() -> None:
-    memory = make()
-    smoothing = smooth(memory)
-    count, partner_count = dict.fromkeys(range(NODES), 0), dict.fromkeys(range(NODES), 0)
-    for batch in TemporalBatches(STREAM, 16):
-        take_in(memory, batch)
-        memory.detach()
-        pairs = list(zip(batch.src.tolist(), batch.dst.tolist(), strict=True))
-        count |= {node: sum(node in pair for pair in pairs) for pair in pairs for node in pair}
-        for s, d in pairs:
-            partner_count |= {s: count[d], d: count[s]}
-        assert smoothing.count.tolist() == list(count.values())
-        assert smoothing.partner_count.tolist() == list(partner_count.values())
-
-
 def test_evaluation_reads_trackers_only_and_reset_state_empties_them() -> None:
     memory = make()
     smoothing = smooth(memory)
@@ -195,9 +179,7 @@ def test_evaluation_reads_trackers_only_and_reset_state_empties_them() -> None:
     assert all(not bool(value.any()) for value in trackers.buffers())
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"per_dimension": True}, {"gain": "pending"}, {"mixture": "learned", "delta": "rate"}]
-)
+@pytest.mark.parametrize("options", [{}, {"delta": "rate"}])
 def test_what_is_learned_moves_with_the_memorys_own_parameters(options: dict[str, Any]) -> None:
     memory = make()
     smoothing = smooth(memory, PRES(**options), unit=UNIT)
@@ -206,9 +188,7 @@ def test_what_is_learned_moves_with_the_memorys_own_parameters(options: dict[str
         assert math.isfinite(loss) and 0 < smoothing.latest()["gain"] < 1
     assert before and before.keys() == dict(smoothing.named_parameters()).keys()
     for name, value in smoothing.named_parameters():
-        assert value.grad is not None
-        if name != "filter.trackers.weight":  # without negatives there is one component to weigh
-            assert not torch.equal(value, before[name]), name
+        assert value.grad is not None and not torch.equal(value, before[name]), name
 
 
 @pytest.mark.parametrize("coherence", ["node", "updated"])
@@ -261,7 +241,7 @@ def test_a_state_and_a_copy_go_on_as_the_memory_does() -> None:
     smooth(loaded)
     loaded.eval()
     loaded.load_state_dict(memory.state_dict())
-    assert {"smoothing.filter.gain.theta", "smoothing.filter.trackers.n"} <= memory.state_dict().keys()
+    assert {"smoothing.method.theta", "smoothing.method.trackers.n"} <= memory.state_dict().keys()
     found = []
     for one in (memory, copied, loaded):
         assert one.smoothing._memory is one
@@ -285,7 +265,6 @@ def test_anchors_share_one_tracker_among_the_others() -> None:
     [
         ({"delta": "rate"}, {}, "delta='rate' needs a unit"),
         ({}, {"unit": 0.0}, "unit=0.0"),
-        ({"lr_rule": "sqrt"}, {}, "lr_rule='sqrt' is for pres.fit"),
         ({"anchors": 3}, {}, "PRES(anchors=3)"),
     ],
 )

@@ -40,7 +40,6 @@ class SlowModel:
     memory: dict[int, Array] = field(default_factory=dict)
     last_update: dict[int, float] = field(default_factory=dict)
     mailbox: dict[int, list[Letter]] = field(default_factory=dict)
-    count: dict[int, int] = field(default_factory=dict)
     last_event: dict[int, float] = field(default_factory=dict)
 
     def linear(self, name: str, value: Array) -> Array:
@@ -194,5 +193,4 @@ class SlowModel:
         for node, raw_messages in sent.items():
             _, last = max(raw_messages, key=lambda entry: entry[0])
             self.mailbox[node] = [*self.mailbox.get(node, []), last][-self.slots :]
-            self.count[node] = sum(own for (own, _, _), _ in raw_messages)
         return set(sent)

@@ -43,7 +43,7 @@ class SlowPublished(SlowModel):
 
     def reset(self) -> None:
         """An epoch begins: memory, mail and trackers are empty; weights and γ stay."""
-        known: list[dict[Any, Any] | set[int]] = [self.memory, self.last_update, self.mailbox, self.count]
+        known: list[dict[Any, Any] | set[int]] = [self.memory, self.last_update, self.mailbox]
         known += [self.last_event, self.n, self.xi, self.psi, self.received, self.unrecorded]
         for each in known:
             each.clear()

@@ -12,7 +12,7 @@ from pres import PRES
 from pres.models import MDGNN
 from pres.models.registry import build_model
 from pres.sampling import NegativeSampler, TemporalBatches
-from pres.smoothing import Filter
+from pres.smoothing import PRESSmoothing
 from pres.training.checkpoint import TrainingState, state_of
 from pres.training.config import FitConfig
 from pres.training.opened import open_run
@@ -38,17 +38,17 @@ def test_a_gain_of_1_without_the_objective_is_training_without_pres(kind: str) -
     state = smooth.state_dict()
     for name, value in plain.state_dict().items():
         assert torch.equal(value, state[name]), name
-    assert isinstance(smooth.correction, Filter) and float(smooth.correction.trackers.n.sum()) > 100
+    assert isinstance(smooth.smoothing, PRESSmoothing) and float(smooth.smoothing.trackers.n.sum()) > 100
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "smoothing",
-    [PRES(), PRES(filter=False), PRES(beta=0), PRES(gain="pending", delta="rate", mixture="learned")],
+    [PRES(), PRES(filter=False), PRES(beta=0), PRES(delta="rate", components=1)],
 )
 def test_each_part_changes_training_and_is_logged(kind: str, smoothing: PRES) -> None:
     _, without = trained(kind)
-    model, run = trained(kind, smoothing=smoothing)
+    _, run = trained(kind, smoothing=smoothing)
     assert run.history[-1].loss != without.history[-1].loss
     logged = run.history[-1].memory
     expected = {"movement", "coherence"} | ({"gain", "delta", "tracked"} if smoothing.filter else set())
@@ -57,8 +57,6 @@ def test_each_part_changes_training_and_is_logged(kind: str, smoothing: PRES) ->
     if smoothing.filter:
         assert 0 < logged["gain"] < 1 and logged["delta"] > 0 and 0 < logged["tracked"] <= 1
         assert logged["gain"] != run.history[0].memory["gain"]  # it was learned
-    else:
-        assert model.correction is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -71,10 +69,8 @@ def test_the_objective_changes_gradients(kind: str) -> None:
             model.update_state(batch)
         optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)
         negatives = (stream[60:].dst.unsqueeze(1) + 1) % 12
-        smoothing = PRES(beta=beta, filter=False) if beta else None
-        train_on_batch(
-            model, prepare(model, stream[60:], negatives, len(negatives))[0], optimiser, smoothing=smoothing
-        )
+        model.smoothing = PRES(beta=beta, filter=False).build(model.memory.memory) if beta else None
+        train_on_batch(model, prepare(model, stream[60:], negatives, len(negatives))[0], optimiser)
         return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
     without, with_it = gradients(0.0), gradients(0.5)
@@ -89,15 +85,15 @@ def test_evaluation_leaves_trackers_as_they_are_and_the_filter_on(kind: str) -> 
     trainer = Trainer(model, EVENTS, FitConfig.of({"batch_size": 150, "smoothing": PRES()}))
     for _ in range(len(trainer.batches)):
         trainer.train_next_batch()
-    correction = model.correction
-    assert isinstance(correction, Filter)
-    before = {name: value.clone() for name, value in correction.trackers.named_buffers()}
+    smoothing = model.smoothing
+    assert isinstance(smoothing, PRESSmoothing)
+    before = {name: value.clone() for name, value in smoothing.trackers.named_buffers()}
     memory = model.memory.snapshot()
     metrics = trainer.evaluate(trainer.split.val)
-    for name, value in correction.trackers.named_buffers():
+    for name, value in smoothing.trackers.named_buffers():
         assert torch.equal(value, before[name]), name
     model.memory.restore(memory)
-    model.correction = None
+    model.smoothing = None
     assert trainer.evaluate(trainer.split.val) != metrics
 
 
@@ -105,7 +101,7 @@ def test_evaluation_leaves_trackers_as_they_are_and_the_filter_on(kind: str) -> 
 def test_a_corrected_memory_does_not_depend_on_roles_or_on_the_batch_to_come(kind: str) -> None:
     stream = stream_of(random_events(seed=2, n=80))
     model = make(kind, stream).train()
-    model.correction = Filter(PRES(), stream.num_nodes, model.memory.dim).double()
+    model.smoothing = PRES().build(model.memory.memory)
     optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)
     for batch in TemporalBatches(stream[:60], 20):
         train_on_batch(
@@ -132,8 +128,8 @@ def test_trackers_hold_the_transitions_of_endpoints_and_of_negatives_with_mail(k
     """Node by node, from the memories before and after, written down as training goes."""
     stream = stream_of(random_events(seed=3, n=80))
     model = make(kind, stream).train()
-    correction = Filter(PRES(delta="step"), stream.num_nodes, model.memory.dim).double()
-    model.correction = correction
+    smoothing = PRESSmoothing(PRES(delta="step"), stream.num_nodes, model.memory.dim).double()
+    model.smoothing = smoothing
     optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)
     history: dict[tuple[int, int], list[torch.Tensor]] = {}
     recorded: set[tuple[int, int]] = set()
@@ -156,11 +152,11 @@ def test_trackers_hold_the_transitions_of_endpoints_and_of_negatives_with_mail(k
                     moved = (states.kept - states.previous)[0].detach()
                     history.setdefault((node, component), []).append(moved)
         train_on_batch(model, prepare(model, batch, negatives, len(batch))[0], optimiser)
-    sums = correction.trackers.total
+    sums = smoothing.trackers.total
     for node in range(12):
         for component in (0, 1):
             moves = history.get((node, component), [])
-            assert int(correction.trackers.n[component, node]) == len(moves)
+            assert int(smoothing.trackers.n[component, node]) == len(moves)
             expected = torch.stack(moves).sum(0) if moves else torch.zeros(model.memory.dim).double()
             assert torch.allclose(sums[component, node], expected, atol=1e-10)
 
@@ -169,7 +165,7 @@ def test_trackers_hold_the_transitions_of_endpoints_and_of_negatives_with_mail(k
 def test_algorithm_2_embeds_the_measurement_but_keeps_the_correction(kind: str) -> None:
     stream = stream_of(random_events(seed=4, n=60))
     model = make(kind, stream).train()
-    model.correction = Filter(PRES(embed="measured"), stream.num_nodes, model.memory.dim).double()
+    model.smoothing = PRES(embed="measured").build(model.memory.memory)
     optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)
     for batch in TemporalBatches(stream[:40], 10):
         train_on_batch(
@@ -184,12 +180,12 @@ def test_algorithm_2_embeds_the_measurement_but_keeps_the_correction(kind: str) 
 
 
 def test_a_run_with_pres_is_saved_opened_and_gone_on_with(tmp_path: Path) -> None:
-    smoothing = PRES(gain="pending", anchors=20)
+    smoothing = PRES(delta="rate", anchors=20)
     model, run = trained("jodie", smoothing=smoothing, out=tmp_path / "run")
     opened = open_run(tmp_path / "run")
-    assert isinstance(opened.model.correction, Filter) and isinstance(model.correction, Filter)
-    assert opened.model.correction.config == smoothing
-    assert float(opened.model.correction.unit) == float(model.correction.unit) > 0
+    reopened, made = opened.model.smoothing, model.smoothing
+    assert isinstance(reopened, PRESSmoothing) and isinstance(made, PRESSmoothing)
+    assert reopened.settings == smoothing and float(reopened.unit) == float(made.unit) > 0
     for name, value in opened.model.state_dict().items():
         assert torch.equal(value, run.state[name]), name
     sampler = NegativeSampler(EVENTS)
@@ -204,7 +200,7 @@ def test_a_run_with_pres_is_saved_opened_and_gone_on_with(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "options",
     [
-        {"smoothing": PRES(gain="pending", mixture="learned", delta="rate")},
+        {"smoothing": PRES(delta="rate")},
         {"smoothing": PRES(anchors=10), "step_size": 50},
         {"smoothing": PRES(), "shift": True},
     ],
@@ -219,8 +215,8 @@ def test_pres_goes_on_from_the_middle_of_an_epoch_bit_for_bit(
     straight = trainer()
     for _ in range(4):
         straight.train_next_batch()
-    correction = straight.model.correction
-    assert isinstance(correction, Filter) and float(correction.trackers.n.sum()) > 0
+    smoothing = straight.model.smoothing
+    assert isinstance(smoothing, PRESSmoothing) and float(smoothing.trackers.n.sum()) > 0
     file = straight.state().save(tmp_path / "middle.safetensors")
     expected = straight.run_epoch()
     resumed = trainer()
@@ -234,16 +230,15 @@ def test_pres_goes_on_from_the_middle_of_an_epoch_bit_for_bit(
 
 def test_the_learning_rate_follows_the_root_of_the_step() -> None:
     model = build_model("jodie", EVENTS, {"memory_dim": 16})
-    for options in ({"lr_rule": "sqrt"}, {"smoothing": PRES(lr_rule="sqrt")}):
-        given = {"batch_size": 500, "step_size": 50, "lr": 0.01, "lr_decay": "none"} | options
-        assert Trainer(model, EVENTS, FitConfig.of(given)).learning_rate() == pytest.approx(0.005)
+    given = {"batch_size": 500, "step_size": 50, "lr": 0.01, "lr_decay": "none", "lr_rule": "sqrt"}
+    assert Trainer(model, EVENTS, FitConfig.of(given)).learning_rate() == pytest.approx(0.005)
 
 
-def test_a_model_forgets_a_filter_that_is_not_asked_for() -> None:
+def test_a_model_forgets_a_smoothing_that_is_not_asked_for() -> None:
     model, _ = trained("jodie", smoothing=PRES())
-    assert model.correction is not None
+    assert model.smoothing is not None
     pres.fit(model, EVENTS, batch_size=150, epochs=1)
-    assert model.correction is None and not any(name.startswith("correction") for name in state_of(model))
+    assert model.smoothing is None and not any(name.startswith("smoothing") for name in state_of(model))
 
 
 @pytest.mark.parametrize("wrong", [True, PRES, "both"])

@@ -1,10 +1,12 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pres.smoothing import EVENT, PRES, Filter, Trackers
+from pres.smoothing import PRES, PRESSmoothing, Trackers, Update
 
 NODES, DIM = 5, 3
 
@@ -54,17 +56,6 @@ def test_weights_by_counts_are_one_pooled_tracker(history: list[tuple[list[int],
     everyone = torch.arange(NODES)
     assert torch.allclose(mixture.transitions(everyone).mean, pooled.transitions(everyone).mean, atol=1e-12)
     assert torch.allclose(mixture.variance(everyone), pooled.variance(everyone), atol=1e-12)
-
-
-def test_learned_weights_mix_the_components_that_were_seen() -> None:
-    trackers = Trackers(3, 1, components=2, learned_weights=True).double()
-    assert trackers.weight is not None
-    with torch.no_grad():
-        trackers.weight.copy_(torch.tensor([0.0, np.log(3.0)]))
-    trackers.observe(torch.tensor([0, 0, 1]), torch.tensor([[1.0], [3.0], [5.0]]), 0)
-    trackers.observe(torch.tensor([0]), torch.tensor([[10.0]]), 1)
-    found = trackers.transitions(torch.arange(3)).mean.detach()
-    assert torch.allclose(found, torch.tensor([[0.25 * 2 + 0.75 * 10], [5.0], [0.0]], dtype=torch.float64))
 
 
 def test_with_anchors_all_others_share_one_tracker() -> None:
@@ -132,30 +123,6 @@ def test_discounted_trackers_are_weighted_lists(
         assert bool(found.known[node]) == bool(remembered.of(node, 0, 1))
 
 
-@given(history=histories())
-@settings(max_examples=40, deadline=None)
-def test_learned_weights_mix_discounted_components(history: list[tuple[list[int], int, int]]) -> None:
-    trackers = Trackers(NODES, DIM, components=2, learned_weights=True, discount=0.7).double()
-    assert trackers.weight is not None
-    with torch.no_grad():
-        trackers.weight.copy_(torch.tensor([0.0, np.log(3.0)]))
-    remembered = Remembered(0.7, None)
-    for nodes, component, seed in history:
-        delta = values(nodes, seed)
-        trackers.observe(torch.tensor(nodes), delta, component)
-        remembered.observe(nodes, delta.tolist(), component)
-    found = trackers.transitions(torch.arange(NODES)).mean.detach()
-    for node in range(NODES):
-        parts = [weighted(remembered.of(node, component)) for component in (0, 1)]
-        shares = [share if total else 0.0 for share, (total, _, _) in zip((0.25, 0.75), parts, strict=True)]
-        expected = [
-            sum(share * mean[i] for share, (_, mean, _) in zip(shares, parts, strict=True))
-            / (sum(shares) or 1)
-            for i in range(DIM)
-        ]
-        assert found[node].tolist() == pytest.approx(expected, abs=1e-9)
-
-
 def test_a_discount_ends_the_telescoping_of_steps() -> None:
     """Steps of 1 there and back again sum to nothing; discounted, the latest counts most."""
     plain, discounted = (Trackers(1, 1, components=1, discount=discount) for discount in (1.0, 0.5))
@@ -174,25 +141,22 @@ def test_deltas_are_those_of_their_definitions() -> None:
     """By hand, with ties (no time between) and with gaps far beyond the usual."""
     previous, measured = torch.tensor([[1.0], [1.0], [1.0]]), torch.tensor([[2.0], [3.0], [5.0]])
     corrected = torch.tensor([[1.5], [2.5], [4.0]])
-    elapsed, count = torch.tensor([0.0, 4.0, 1e6]), torch.tensor([1, 2, 3])
+    elapsed, nodes = torch.tensor([0.0, 4.0, 1e6]), torch.arange(3)
     spans = [0.1, 2.0, 10.0]  # in units of 2, no shorter than 0.1 and no longer than 10
-    expected = {
-        ("rate", "corrected"): [0.5 / 0.1, 1.5 / 2, 3 / 10.0],
-        ("rate", "measured"): [1 / 0.1, 2 / 2, 4 / 10.0],
-        ("step", "corrected"): [0.5, 1.5, 3.0],
-        ("step", "measured"): [1.0, 2.0, 4.0],
-        ("residual", "corrected"): [-0.5, -0.5, -1.0],
-        ("innovation", "corrected"): [0.5, 1.5, 3.0],  # nothing was predicted yet
+    expected: dict[Any, list[float]] = {
+        "rate": [0.5 / 0.1, 1.5 / 2, 3 / 10.0],
+        "step": [0.5, 1.5, 3.0],
+        "residual": [-0.5, -0.5, -1.0],
+        "innovation": [0.5, 1.5, 3.0],  # nothing was predicted yet
     }
-    for (delta, observed), rows in expected.items():
-        config = PRES(delta=delta, observed=observed)
-        made = Filter(config, num_nodes=3, dim=1, unit=2.0).double()
-        nodes = torch.arange(3)
-        made.observe(nodes, previous, measured, corrected, elapsed, count, EVENT)
+    for delta, rows in expected.items():
+        made = PRESSmoothing(PRES(delta=delta), num_nodes=3, dim=1, unit=2.0).double()
+        update = Update(nodes, previous, measured, corrected, elapsed, torch.ones_like(nodes))
+        made.observe(update, {"event": nodes})
         found = made.trackers.transitions(nodes).mean.squeeze(1)
-        assert torch.allclose(found, torch.tensor(rows, dtype=torch.float64)), (delta, observed)
+        assert torch.allclose(found, torch.tensor(rows, dtype=torch.float64)), delta
         if delta == "innovation":  # the second time the prediction is known: s + Δ δ̂
-            made.observe(nodes, previous, measured, corrected, elapsed, count, EVENT)
+            made.observe(update._replace(mails=update.mails + 1), {"event": nodes})
             second = made.trackers.total[0, :3, 0] - torch.tensor(rows)
             hand = [c - (1 + s * r) for c, s, r in zip([1.5, 2.5, 4.0], spans, rows, strict=True)]
             assert torch.allclose(second, torch.tensor(hand, dtype=torch.float64))

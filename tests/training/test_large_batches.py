@@ -24,7 +24,7 @@ from tests.training.runs import EVENTS, made, results
 FEW: dict[str, Any] = {"batch_size": 300, "epochs": 2}
 MEANS: dict[str, dict[str, Any]] = {
     "steps": {"step_size": 100},
-    "steps with PRES": {"step_size": 100, "smoothing": pres.PRES(gain="pending")},
+    "steps with PRES": {"step_size": 100, "smoothing": pres.PRES(delta="rate")},
     "shift": {"shift": True},
     "bounded": {"most_lost": 40},
     "lamb": {"optimiser": "lamb", "lr": 0.01, "warmup": 0.5},

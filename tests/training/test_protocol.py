@@ -14,7 +14,6 @@ from pres.models import MDGNN
 from pres.nn import GRUUpdater, MailboxAttention, RNNUpdater
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.negatives import NegativeStrategy
-from pres.smoothing.gain import Evidence
 from pres.training.checkpoint import EpochResult
 from pres.training.config import FitConfig
 from pres.training.step import Prepared
@@ -109,13 +108,13 @@ def test_the_test_follows_a_replay_by_the_chosen_weights() -> None:
     assert seen.rows[0].metrics == run.test and seen.memory == "replayed"
 
 
-def smoothed() -> tuple[MDGNN, pres.Run, pres.smoothing.Filter]:
+def smoothed() -> tuple[MDGNN, pres.Run, pres.smoothing.PRESSmoothing]:
     model = small()
     smoothing = pres.PRES.published("equations")
     run = pres.fit(model, EVENTS, protocol="tgl", batch_size=150, epochs=1, smoothing=smoothing)
     run.restore(model)
-    assert isinstance(model.correction, pres.smoothing.Filter) and not model.correction.live
-    return model, run, model.correction
+    assert isinstance(model.smoothing, pres.smoothing.PRESSmoothing) and not model.smoothing.live
+    return model, run, model.smoothing
 
 
 def test_trackers_begin_anew_with_a_replay_follow_training_and_are_frozen_then() -> None:
@@ -134,17 +133,16 @@ def test_trackers_begin_anew_with_a_replay_follow_training_and_are_frozen_then()
 def test_no_first_update_of_a_replay_is_predicted_by_what_came_later(monkeypatch: pytest.MonkeyPatch) -> None:
     model, _, correction = smoothed()
     steps: list[torch.Tensor] = []
-    evidence = Evidence(*(torch.zeros(1),) * 4)  # which a learned gain does not look at
-    forward = correction.forward
+    correct = correction.correct
 
-    def noting(nodes: Any, previous: Any, measured: Any, *rest: Any) -> torch.Tensor:
-        found = forward(nodes, previous, measured, *rest)
+    def noting(nodes: Any, previous: Any, measured: Any, elapsed: Any) -> torch.Tensor:
+        found = correct(nodes, previous, measured, elapsed)
         never = (previous == 0).all(1) & (model.mailboxes.mails_received[nodes] == 1)
-        expected = torch.lerp(previous, measured, correction.gain(evidence))
+        expected = torch.lerp(previous, measured, correction.gain)
         steps.append((found - expected)[never])
         return found
 
-    monkeypatch.setattr(correction, "forward", noting)
+    monkeypatch.setattr(correction, "correct", noting)
     replay(model, [EVENTS.split().train], 150)
     first = torch.cat(steps)
     assert len(first) > 50 and bool((first == 0).all())

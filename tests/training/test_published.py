@@ -36,7 +36,7 @@ from pres import PRES
 from pres.evaluation.link import ModelScorer
 from pres.models import MDGNN
 from pres.models.registry import build_model
-from pres.smoothing import Filter, LearnedGain
+from pres.smoothing import PRESSmoothing
 from pres.training.config import FitConfig
 from pres.training.step import prepare, train_on_batch
 from pres.training.trainer import Trainer
@@ -68,13 +68,12 @@ class Both:
 
     model: MDGNN
     slow: SlowPublished
-    smoothing: PRES
     optimiser: torch.optim.Optimizer
 
     @property
-    def correction(self) -> Filter:
-        assert isinstance(self.model.correction, Filter)
-        return self.model.correction
+    def filter(self) -> PRESSmoothing:
+        assert isinstance(self.model.smoothing, PRESSmoothing)
+        return self.model.smoothing
 
     def train(self, step: int | None = None) -> list[dict[str, float]]:
         """Train on every batch, comparing all there is after each; return what the library tells of them."""
@@ -86,9 +85,7 @@ class Both:
             self.slow.weights = {name: value.detach().numpy().copy() for name, value in weights}
             gamma = self.slow.gamma
             expected = self.slow.train(start, stop, negatives[start:stop].tolist(), RATE, step)
-            found = train_on_batch(
-                self.model, prepared.ready(self.model), self.optimiser, smoothing=self.smoothing
-            )
+            found = train_on_batch(self.model, prepared.ready(self.model), self.optimiser)
             assert found["loss"] == pytest.approx(expected.loss, abs=1e-8)
             assert found["coherence"] == pytest.approx(1 - expected.incoherence, abs=1e-8)
             if step is None:
@@ -99,13 +96,12 @@ class Both:
 
     def compare(self) -> None:
         """Hold the whole state of the library against the twin's."""
-        memory, trackers, slow = self.model.mailboxes, self.correction.trackers, self.slow
+        memory, trackers, slow = self.model.mailboxes, self.filter.trackers, self.slow
         zero, nodes = np.zeros(slow.dim), range(NODES)
         same(memory.memory, [slow.committed(node) for node in nodes])
         assert memory.last_update.tolist() == [slow.updated_at(node) for node in nodes]
         assert memory.last_event.tolist() == [slow.last_event.get(node, slow.events[0][2]) for node in nodes]
         assert memory.mails_received.tolist() == [slow.received.get(node, 0) for node in nodes]
-        assert memory.count.tolist() == [slow.count.get(node, 0) for node in nodes]
         for node in nodes:
             mails = slow.mailbox.get(node, [])
             places = [(slow.received[node] - len(mails) + k) % slow.slots for k in range(len(mails))]
@@ -120,8 +116,7 @@ class Both:
         everyone = torch.arange(NODES)
         same(trackers.transitions(everyone).mean, [slow.mean(node) for node in nodes])
         same(trackers.variance(everyone), [slow.variance(node) for node in nodes])
-        assert isinstance(self.correction.gain, LearnedGain)
-        assert self.correction.gain.theta.sigmoid().item() == pytest.approx(slow.gamma, abs=1e-8)
+        assert self.filter.theta.sigmoid().item() == pytest.approx(slow.gamma, abs=1e-8)
 
 
 def same(found: torch.Tensor, expected: Any) -> None:
@@ -134,19 +129,18 @@ def both(kind: str, reading: Any, negatives_send: bool, all_weights: bool = True
     model = make(kind, stream_of(events, nodes=NODES), **OPTIONS[kind]).train()
     options = {"negative_messages": negatives_send} if reading == "algorithm" else {}
     smoothing = PRES.published(reading, beta=BETA, live=live, **options)
-    correction = Filter(smoothing, NODES, model.memory.dim, GAP).double()
-    assert isinstance(correction.gain, LearnedGain)
-    assert correction.gain.theta.sigmoid().item() == pytest.approx(smoothing.gamma)
-    torch.nn.init.constant_(correction.gain.theta, THETA)
+    made = PRESSmoothing(smoothing, NODES, model.memory.dim, GAP).double()
+    assert made.theta.sigmoid().item() == pytest.approx(smoothing.gamma)
+    torch.nn.init.constant_(made.theta, THETA)
     others = [weight for weight in model.parameters() if weight.requires_grad]
-    model.correction = correction
-    groups: list[dict[str, Any]] = [{"params": [correction.gain.theta], "lr": RATE}]
+    model.smoothing = made
+    groups: list[dict[str, Any]] = [{"params": [made.theta], "lr": RATE}]
     groups += [{"params": others, "lr": 0.05}] if all_weights else []
     twin = slow_twin(kind, model, events, torch.empty(len(events), 0))
     slow = SlowPublished(
         **vars(twin), reading=reading, beta=BETA, theta=THETA, gap=GAP, negatives_send=negatives_send
     )
-    return Both(model, slow, smoothing, torch.optim.SGD(groups))
+    return Both(model, slow, torch.optim.SGD(groups))
 
 
 @pytest.fixture
@@ -178,7 +172,7 @@ def test_training_equals_the_paper_by_loops_over_nodes(
         gammas.append(pair.slow.gamma)
     assert minimised == pytest.approx([of_batch["objective"] for of_batch in told], abs=1e-8)
     assert all(abs(later - earlier) > 1e-3 for earlier, later in pairwise(gammas))
-    assert float(pair.correction.trackers.n[0].sum()) > 10 and float(pair.correction.trackers.n[1].sum()) > 3
+    assert float(pair.filter.trackers.n[0].sum()) > 10 and float(pair.filter.trackers.n[1].sum()) > 3
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -216,8 +210,8 @@ def test_an_epoch_begins_with_empty_trackers(reading: Any) -> None:
     config = FitConfig.of({"batch_size": 100, "epochs": 2, "smoothing": PRES.published(reading)})
     trainer = Trainer(model, events, config)
     trainer.run_epoch()
-    assert isinstance(model.correction, Filter)
-    trackers = model.correction.trackers
+    assert isinstance(model.smoothing, PRESSmoothing)
+    trackers = model.smoothing.trackers
     assert float(trackers.n.sum()) > 100
     trainer.train_next_batch()  # nobody has mail yet
     assert not any(bool(sums.any()) for sums in (trackers.n, trackers.total, trackers.squares))
@@ -230,10 +224,10 @@ def test_whom_negatives_write_to_need_not_be_observed() -> None:
     stream, negatives = stream_of(the_events(), nodes=NODES), the_negatives()
     model = make("jodie", stream).train()
     smoothing = PRES(keep="measured", negative_messages=True, components=1)
-    model.correction = Filter(smoothing, NODES, model.memory.dim).double()
+    model.smoothing = smoothing.build(model.memory.memory)
     optimiser = torch.optim.SGD([weight for weight in model.parameters() if weight.requires_grad], lr=0.1)
     for prepared in prepare(model, stream[:TRAINED], negatives[:TRAINED], B, step_size=3):
-        train_on_batch(model, prepared.ready(model), optimiser, smoothing=smoothing)
+        train_on_batch(model, prepared.ready(model), optimiser)
     drawn = torch.unique(negatives[:TRAINED])
     assert bool((model.mailboxes.mails_received[drawn] > 0).all())
     assert bool(model.memory.memory[13].any())  # it never has an event

@@ -161,7 +161,7 @@ def test_the_coherence_objective_is_trained_on_and_told() -> None:
     assert 0 < run.history[0].memory["coherence"] <= 1
     assert "coherence" not in plain.history[0].memory
     assert run.history[0].loss != plain.history[0].loss
-    assert made().correction is None
+    assert made().smoothing is None
 
 
 @pytest.mark.parametrize(

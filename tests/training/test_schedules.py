@@ -48,10 +48,6 @@ def test_what_is_no_matrix_comes_as_far_in_few_steps_as_in_many() -> None:
     assert rate_of_the_rest(step_size=50, lr_rule="sqrt") == pytest.approx(0.01 * 50 / 200)
     assert rate_of_the_rest(step_size=50, lr_rule="linear") == pytest.approx(0.01 * 50 / 200)
     assert rate_of_the_rest(step_size=50) == 0.01
-    by_root = pres.PRES(lr_rule="sqrt")
-    assert rate_of_the_rest(step_size=50, smoothing=by_root) == pytest.approx(0.01 * 50 / 200)
-    both = rate_of_the_rest(step_size=50, smoothing=by_root, lr_rule="linear")
-    assert both == pytest.approx(0.01 * 50 / 200)
     assert rate_of_the_rest(lr_rule="sqrt") == pytest.approx(0.01 * per_batch / 200)
 
 

@@ -4,7 +4,7 @@ import pytest
 from torch import nn
 
 import pres
-from pres.smoothing.step import new_filter
+from pres.training.trainer import smoothing_for
 
 
 def size(module: nn.Module) -> int:
@@ -35,8 +35,8 @@ def test_the_formula_is_what_a_model_takes(
 ) -> None:
     events = pres.load("synthetic", num_events=300, features=features)
     model = kind(events, **options)
-    correction = new_filter(model, smoothing, events)
-    real = size(model.memory) + size(model.node_encoding) + (0 if correction is None else size(correction))
+    made = smoothing_for(model, events, smoothing)
+    real = size(model.memory) + size(model.node_encoding) + (0 if made is None else size(made))
     dim, mailed = options["memory_dim"], features if options.get("aggregate") == "mean" else 0
     found = pres.state_bytes(events.num_nodes, dim, **shape, features=mailed, smoothing=smoothing)
     assert found == real

@@ -113,13 +113,6 @@ def distance(
         list[float] | None,
         typer.Option(help="And the weight of the measurement in them; repeatable. 0.3 to 0.9 by default."),
     ] = None,
-    observed: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="And where transitions end: at the corrected or the measured memory; repeatable. Both by "
-            "default."
-        ),
-    ] = None,
     discount: Annotated[
         list[float] | None,
         typer.Option(
@@ -141,11 +134,11 @@ def distance(
 ) -> None:
     """How far a batch leaves memory from the exact one: standard, and with a filter."""
     check_picture(png)
-    from pres.paper.theory.candidates import DELTAS, DISCOUNTS, GAMMAS, OBSERVED, candidates
+    from pres.paper.theory.candidates import DELTAS, DISCOUNTS, GAMMAS, candidates
     from pres.paper.theory.distance import distance_to_exact
     from pres.paper.theory.tables import distance_table
 
-    configurations = candidates(delta or DELTAS, gamma or GAMMAS, observed or OBSERVED, discount or DISCOUNTS)
+    configurations = candidates(delta or DELTAS, gamma or GAMMAS, discount or DISCOUNTS)
     subject = chosen_subject(
         source,
         run,

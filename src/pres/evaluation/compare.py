@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from pres.data.stream import EventStream
 from pres.errors import OptionError, check_choice
@@ -227,7 +227,7 @@ def _left_as_found(model: MDGNN) -> Iterator[None]:
 
 
 def _state(model: MDGNN) -> list[Tensor]:
-    """Return a copy of what events change: memory, mail, and what a correction learned from them."""
+    """Return a copy of what events change: memory, mail, and what smoothing learned from them."""
     return [buffer.clone() for buffer in _buffers(model)]
 
 
@@ -237,8 +237,7 @@ def _restore(model: MDGNN, state: list[Tensor]) -> None:
 
 
 def _buffers(model: MDGNN) -> list[Tensor]:
-    correction = model.correction
-    learned = correction.buffers() if isinstance(correction, nn.Module) else ()
+    learned = () if model.smoothing is None else model.smoothing.buffers()
     return [*model.memory.buffers(), *learned]
 
 

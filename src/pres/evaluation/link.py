@@ -18,8 +18,6 @@ from pres.models import MDGNN, States
 from pres.models.scanned import Scanned
 from pres.models.sequential import SequentialMemory
 from pres.sampling import NegativeSampler, TemporalBatches
-from pres.smoothing import EVENT, Filter
-from pres.smoothing.step import observe, recordable
 
 EVALUATION_SEED = 2**32  # negatives of evaluation are drawn apart from those of any epoch
 PAIRS_AT_ONCE = 20_000  # pairs that a model scores in one go, so that many negatives fit into memory
@@ -111,17 +109,14 @@ def take_in(
 ) -> None:
     """Absorb a batch without training on it; see `MDGNN.update_state`.
 
-    The trackers of a filter are frozen, unless they are live or are told to ``follow`` its events.
+    Smoothing is frozen, unless it is live or is told to ``follow`` the events.
     """
-    correction = model.correction
-    if not isinstance(correction, Filter) or not (correction.live or follow):
+    smoothing = model.smoothing
+    if smoothing is None or "event" not in smoothing.observes or not (smoothing.live or follow):
         model.update_state(batch, states, sequential, inside=inside)
         return
     endpoints = distinct(torch.cat([batch.src, batch.dst]))
-    found = model.updated_memory(endpoints) if states is None else states
-    places = recordable(model, found, {EVENT: endpoints})
-    model.update_state(batch, states, sequential, inside=inside)
-    observe(correction, found, places)
+    model.update_state_observed(batch, {"event": endpoints}, states, sequential, inside=inside)
 
 
 def replay(
@@ -256,7 +251,7 @@ def link_scores_of_each(
     batches = drawn_in = TemporalBatches(part, batch_size)
     if isinstance(scorer, MDGNN):
         _check_position(scorer, part)
-        if staleness == 0 and isinstance(scorer.correction, Filter) and not scorer.correction.written:
+        if staleness == 0 and scorer.smoothing is not None and not scorer.smoothing.written:
             # Algorithm 2 goes with standard memory alone, so its batches are single events.
             sequential, staleness, batches = False, None, TemporalBatches(part, 1, ties="whole")
         elif staleness == 0:

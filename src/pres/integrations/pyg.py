@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from pres.data.incidence import distinct, incidences
+from pres.data.incidence import distinct
 from pres.errors import OptionError
-from pres.smoothing import EVENT, NEGATIVE, PRES, Filter, batch_coherence_loss, coherence_loss, movement
+from pres.smoothing import PRES, PRESSmoothing, Role, Update, movement
 
 if TYPE_CHECKING:
     from torch_geometric.nn import TGNMemory
@@ -52,17 +51,11 @@ def smooth(
     return made
 
 
-@dataclass(frozen=True, eq=False)
-class _Update:
+class _Latest(NamedTuple):
     """The memory of distinct nodes `[u]`, around the messages that PyG holds for them."""
 
-    nodes: Tensor  # [u]
-    previous: Tensor  # [u, d]
-    measured: Tensor  # [u, d], as PyG has it
-    kept: Tensor  # [u, d], as measured, or corrected
+    update: Update  # ``corrected`` is as measured for a node without messages
     last_update: Tensor  # [u]
-    elapsed: Tensor  # [u]; meaningless for a node without messages
-    count: Tensor  # [u] events of the node in the batch that the messages come from, c
     pending: Tensor  # [u] bool, whether there were messages
 
 
@@ -78,27 +71,19 @@ class Smoothing(nn.Module):
         super().__init__()
         self.config = config
         self._owner = (memory,)  # in a tuple: as modules, each of the two would be inside the other
-        self.filter: Filter | None = None
-        if config.filter:
-            self.filter = Filter(config, memory.num_nodes, memory.memory_dim, unit, anchors)
-        # Beside the messages, which PyG keeps out of its state as well.
-        for name in ("count", "partner_count", "received"):
-            self.register_buffer(name, torch.zeros(memory.num_nodes, dtype=torch.int64), persistent=False)
-        self.count: Tensor
-        self.partner_count: Tensor
-        self.received: Tensor  # batches that had an event of the node
+        self.method = PRESSmoothing(config, memory.num_nodes, memory.memory_dim, unit, anchors)
+        # Batches that had an event of the node; PyG keeps messages out of its state as well.
+        self.register_buffer("received", torch.zeros(memory.num_nodes, dtype=torch.int64), persistent=False)
+        self.received: Tensor
         self._committing = False
-        self._latest: _Update | None = None
-        self._committed: _Update | None = None
+        self._latest: _Latest | None = None
+        self._committed: _Latest | None = None
         self._drawn: Tensor | None = None
         self.to(memory.memory.device, memory.memory.dtype)
 
     def objective(self) -> Tensor:
         """Return ``beta * (1 - coherence)`` of the latest ``memory(n_id)``, to be added to the loss."""
-        latest = self._latest_forward("objective")
-        if self.config.beta == 0:
-            return latest.kept.new_zeros(())
-        return self.config.beta * self._incoherence(latest)
+        return self._loss(self._latest_forward("objective"))
 
     def negatives(self, nodes: Tensor) -> None:
         """Name the nodes drawn as negatives of the batch, before ``memory.update_state(…)`` takes it in.
@@ -110,22 +95,17 @@ class Smoothing(nn.Module):
 
     @torch.no_grad()
     def latest(self) -> dict[str, float]:
-        """Return the coherence and movement of the latest ``memory(n_id)``, and γ and ‖Δ δ̂‖ of the filter.
-
-        The latter two are means over its corrections in training since they were last asked for.
-        """
-        update = self._latest_forward("latest")
-        moved = movement(update.previous, update.kept, update.pending)
-        found = {"coherence": 1 - self._incoherence(update), "movement": moved}
-        if self.filter is not None:
-            found |= self.filter.latest()
-        return {name: float(value) for name, value in found.items()}
+        """Return the coherence and movement of the latest ``memory(n_id)``, and γ and ‖Δ δ̂‖ of its filter."""
+        update, _, pending = latest = self._latest_forward("latest")
+        self._loss(latest)
+        moved = movement(update.previous, update.corrected, pending)
+        return {name: float(value) for name, value in (self.method.stats() | {"movement": moved}).items()}
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy takes over: not the latest update, whose graph cannot be copied."""
         return vars(self) | {"_latest": None, "_committed": None}
 
-    def _latest_forward(self, asked: str) -> _Update:
+    def _latest_forward(self, asked: str) -> _Latest:
         if self._latest is None:
             raise OptionError(
                 f"smoothing.{asked}() is about the latest memory(n_id) in training: call memory.train() and "
@@ -133,19 +113,19 @@ class Smoothing(nn.Module):
             )
         return self._latest
 
-    def _incoherence(self, update: _Update) -> Tensor:
-        loss = coherence_loss if self.config.coherence == "node" else batch_coherence_loss
-        return loss(update.previous, update.kept, update.pending)
+    def _loss(self, latest: _Latest) -> Tensor:
+        update, _, pending = latest
+        return self.method.loss(update.previous, update.corrected, pending, pending.nonzero().squeeze(1))
 
     # What PyG calls in place of its own methods, and theirs underneath.
 
     def _updated_memory(self, n_id: Tensor) -> tuple[Tensor, Tensor]:
-        update = self._measure(n_id)
+        update, last_update, _ = measured = self._measure(n_id)
         if self._committing:
-            self._committed = update
-            return update.kept, update.last_update
-        self._latest = update
-        return (update.kept if self.config.embed == "corrected" else update.measured), update.last_update
+            self._committed = measured
+            return update.corrected, last_update
+        self._latest = measured
+        return (update.corrected if self.config.embed == "corrected" else update.measured), last_update
 
     def _commit(self, n_id: Tensor) -> None:
         self._committing = True
@@ -156,34 +136,30 @@ class Smoothing(nn.Module):
 
     def _update_state(self, src: Tensor, dst: Tensor, t: Tensor, raw_msg: Tensor) -> None:
         drawn, self._drawn = self._drawn, None
-        if not self._memory.training:
-            self._tally(src, dst)  # in evaluation PyG, too, stores the messages of a batch first
-            self._plain("update_state", src, dst, t, raw_msg)
-        elif self.filter is None:
-            self._plain("update_state", src, dst, t, raw_msg)
-        else:
-            negatives = None
-            if drawn is not None and self.config.components > NEGATIVE:
-                with torch.no_grad():
-                    negatives = self._measure(drawn)
-            self._plain("update_state", src, dst, t, raw_msg)
-            updates = {EVENT: self._committed, NEGATIVE: negatives}
-            found = [
-                (*_transitions(self.filter, update, self.received), component)
-                for component, update in updates.items()
-                if update is not None
-            ]
-            self._tally(src, dst)
-            for nodes, delta, component in found:
-                self.filter.record(nodes, delta, component)
+        found: dict[Role, _Latest] = {}
+        if self._memory.training and drawn is not None and "negative" in self.method.observes:
+            with torch.no_grad():
+                found["negative"] = self._measure(drawn)
+        self._plain("update_state", src, dst, t, raw_msg)
+        if self._memory.training and self.method.observes and self._committed is not None:
+            found["event"] = self._committed
+            self._observe(found)
         self._committed = None
+        self.received[distinct(torch.cat([src, dst]))] += 1
+
+    def _observe(self, found: dict[Role, _Latest]) -> None:
+        """Let the method observe the nodes of each role."""
+        whole = Update(*map(torch.cat, zip(*(each.update for each in found.values()), strict=True)))
+        places, start = {}, 0
+        for role, each in found.items():
+            places[role] = start + each.pending.nonzero().squeeze(1)
+            start += len(each.pending)
+        self.method.observe(whole, places)
 
     def _reset_state(self) -> None:
         self._plain("reset_state")
-        if self.filter is not None:
-            self.filter.reset()
-        for of_nodes in (self.count, self.partner_count, self.received):
-            of_nodes.zero_()
+        self.method.reset()
+        self.received.zero_()
         self._latest = self._drawn = None
 
     @property
@@ -194,50 +170,21 @@ class Smoothing(nn.Module):
         """Return what PyG's own method of that name does."""
         return getattr(type(self._memory), name)(self._memory, *arguments)
 
-    def _measure(self, n_id: Tensor) -> _Update:
+    def _measure(self, n_id: Tensor) -> _Latest:
         """Return the memory of distinct nodes as PyG updates it, and as the filter corrects that."""
         memory = self._memory
         previous = memory.memory[n_id]
         measured, last_update = self._plain("_get_updated_memory", n_id)
-        elapsed, count = last_update - memory.last_update[n_id], self.count[n_id]
-        pending, kept = self._has_messages(n_id), measured
-        if self.filter is not None:
-            corrected = self.filter(n_id, previous, measured, elapsed, count, self.partner_count[n_id])
-            kept = torch.where(pending.unsqueeze(1), corrected, measured)
-        return _Update(n_id, previous, measured, kept, last_update, elapsed, count, pending)
+        elapsed, pending = last_update - memory.last_update[n_id], self._has_messages(n_id)
+        corrected = self.method.correct(n_id, previous, measured, elapsed)
+        corrected = torch.where(pending.unsqueeze(1), corrected, measured)
+        update = Update(n_id, previous, measured, corrected, elapsed, self.received[n_id])
+        return _Latest(update, last_update, pending)
 
     def _has_messages(self, n_id: Tensor) -> Tensor:
         stores = self._memory.msg_s_store, self._memory.msg_d_store
         found = [any(len(store[node][0]) > 0 for store in stores) for node in n_id.tolist()]
         return torch.tensor(found, dtype=torch.bool, device=n_id.device)
-
-    def _tally(self, src: Tensor, dst: Tensor) -> None:
-        """Write how many events each endpoint has in the batch, and the partner in its last one.
-
-        PyG's stores do not tell: what a node sent as a source stays there, used up, beside what it sends
-        later as a destination, and a partner's own messages may be gone.
-        """
-        entries = incidences(src, dst, len(self.count))
-        nodes, count = torch.unique_consecutive(entries.nodes, return_counts=True)
-        last = entries.events[count.cumsum(0) - 1]
-        partner = src[last] + dst[last] - nodes
-        self.count[nodes] = count
-        self.received[nodes] += 1
-        self.partner_count[nodes] = count[torch.searchsorted(nodes, partner)]
-
-
-def _transitions(by: Filter, update: _Update, received: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the nodes whose messages made a transition that is not recorded yet, and its δ."""
-    at = update.pending.nonzero().squeeze(1)
-    at = at[by.first_sight(update.nodes[at], received[update.nodes[at]])]
-    return by.transitions(
-        update.nodes[at],
-        update.previous[at],
-        update.measured[at],
-        update.kept[at],
-        update.elapsed[at],
-        update.count[at],
-    )
 
 
 def _check(memory: TGNMemory, config: PRES, unit: float | None, anchors: Tensor | None) -> None:
@@ -250,10 +197,6 @@ def _check(memory: TGNMemory, config: PRES, unit: float | None, anchors: Tensor 
         )
     if any(name in vars(memory) for name in _METHODS):
         raise OptionError("this memory is smoothed already, or changed by others: make a new TGNMemory.")
-    if config.lr_rule != "fixed":
-        raise OptionError(
-            f"lr_rule={config.lr_rule!r} is for pres.fit, which makes the optimiser: set the lr of yours."
-        )
     for name, value in (("coherence", "batch"), ("keep", "measured"), ("live", True)):
         if getattr(config, name) == value:
             raise OptionError(f"PRES({name}={value!r}) is for pres.fit: a TGNMemory knows no batches.")

@@ -9,12 +9,13 @@ batch's loss.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
+from pres.data.incidence import distinct
 from pres.data.stream import EventStream
 from pres.errors import OptionError, check_choice
 from pres.models.checks import check_next, check_parts, check_room, check_stands, check_whole, num_batches_of
@@ -23,7 +24,7 @@ from pres.models.routing import MessageRouting, RawMessages, raw_messages_of, ro
 from pres.models.sample import Embedding, SubgraphSampler
 from pres.models.scanned import Scanned, Window
 from pres.models.sequential import SequentialMemory, SequentialPass
-from pres.models.states import Correction, States, corrected
+from pres.models.states import States, corrected
 from pres.models.subgraph import Subgraph
 from pres.nn.decoder import LinkDecoder
 from pres.nn.gather import rows
@@ -36,6 +37,7 @@ from pres.nn.scan_updater import ScanUpdater
 from pres.nn.updater import GRUUpdater, MailboxAttention, RNNUpdater
 from pres.sampling import TemporalIndex
 from pres.sampling.index import Strategy, Visibility
+from pres.smoothing import Role, Smoothing, Update
 
 
 class MDGNN(SubgraphSampler):
@@ -99,7 +101,7 @@ class MDGNN(SubgraphSampler):
         self.index = TemporalIndex(events) if needs_index else None
         self._t = events.t
         self._events = events if isinstance(memory, ScanMemory) else None
-        self.correction: Correction | None = None  # of measured memories; pres.fit puts one here if asked to
+        self.smoothing: Smoothing | None = None  # of the memory; pres.fit puts it here
         self.sequential = SequentialPass()
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
@@ -131,10 +133,10 @@ class MDGNN(SubgraphSampler):
         return self.memory
 
     def reset(self) -> None:
-        """Forget every event: memory and mail, and what a correction learned from them."""
+        """Forget every event: memory and mail, and what smoothing learned from them."""
         self.memory.reset()
-        if self.correction is not None:
-            self.correction.reset()
+        if self.smoothing is not None:
+            self.smoothing.reset()
 
     def compile_parts(self) -> None:
         """Let `torch.compile` make the parts with arithmetic faster, for batches of any size.
@@ -167,15 +169,13 @@ class MDGNN(SubgraphSampler):
                 measured = previous.index_copy(0, mailed, measured)
                 last_update = previous_update.index_copy(0, mailed, last_update)
         return corrected(
-            self.correction,
+            self.smoothing,
             nodes=nodes,
             previous=previous,
             measured=measured,
             previous_update=previous_update,
             last_update=last_update,
             pending=pending,
-            count=state.count.index_select(0, nodes),
-            partner_count=None if self.correction is None else state.partner_count[nodes],
             last_event=state.last_event.index_select(0, nodes),
         )
 
@@ -300,6 +300,38 @@ class MDGNN(SubgraphSampler):
         self._send_mail(batch, routing)
         self.memory.position.fill_(batch.offset + len(batch))
 
+    @torch.no_grad()
+    def update_state_observed(
+        self,
+        batch: EventStream,
+        roles: Mapping[Role, Tensor],
+        states: States | None = None,
+        sequential: bool = False,
+        routing: MessageRouting | None = None,
+        inside: SequentialMemory | None = None,
+    ) -> None:
+        """`update_state`, after which smoothing observes what pending mail did to the memory of some nodes.
+
+        ``roles`` are the distinct nodes of each role, those of the batch's events among them; ``states``, if
+        given, hold all of them.
+        """
+        assert self.smoothing is not None
+        if states is None:
+            endpoints = [] if routing is None else [routing.endpoints]
+            states = self.updated_memory(distinct(torch.cat([*endpoints, *roles.values()])))
+        update = Update(
+            states.nodes,
+            states.previous,
+            states.measured,
+            states.corrected,
+            states.last_update - states.previous_update,
+            self.mailboxes.mails_received.index_select(0, states.nodes),
+        )
+        places = {role: states.places_of(nodes) for role, nodes in roles.items()}
+        places = {role: place[states.pending[place]] for role, place in places.items()}
+        self.update_state(batch, states, sequential, routing, inside)
+        self.smoothing.observe(update, places)
+
     def _send_mail(self, batch: EventStream, routing: MessageRouting) -> None:
         """Give every recipient of this batch one mail: of its last event, or the mean of all."""
         last, counts = routing.last, routing.counts
@@ -312,7 +344,7 @@ class MDGNN(SubgraphSampler):
             content = total / counts.unsqueeze(1)
         t = batch.t.index_select(0, last.at)
         self.mailboxes.deliver(last.to, content, batch.offset + last.at, t)
-        self.mailboxes.tally(last.to, routing.own_events, routing.partner_events, t)
+        self.mailboxes.write_last_event(routing.endpoints, batch.t[routing.last_events])
 
     def about(self, batch: EventStream, raw_messages: RawMessages) -> Tensor:
         """Return what a raw message `[m, …]` holds beside the two memories."""

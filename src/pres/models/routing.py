@@ -45,8 +45,7 @@ class MessageRouting:
     raw_messages: RawMessages  # [m]
     counts: Tensor  # [r] raw messages of each recipient
     last: RawMessages  # [r] the last of them
-    own_events: Tensor  # [r] the recipient's own events in the batch
-    partner_events: Tensor  # [r] those of the partner in its last raw message
+    last_events: Tensor  # [v] the last event of each endpoint, counted from the batch's first
 
 
 def routings_of(raw_messages: RawMessages, num_nodes: int, b: int, num_batches: int) -> list[MessageRouting]:
@@ -56,29 +55,23 @@ def routings_of(raw_messages: RawMessages, num_nodes: int, b: int, num_batches: 
     """
     batch_number = torch.div(raw_messages.at, max(b, 1), rounding_mode="floor")
     number = batch_number * num_nodes  # a node has another number in each batch
-    recipients, counts = torch.unique_consecutive(number + raw_messages.to, return_counts=True)
+    _, counts = torch.unique_consecutive(number + raw_messages.to, return_counts=True)
     ends = counts.cumsum(0)
-    own = torch.zeros(len(raw_messages.to) + 1, dtype=torch.int64, device=counts.device)
-    torch.cumsum(raw_messages.is_own, 0, out=own[1:])
-    own_events = own[ends] - own[ends - counts]
     raw_messages = replace(raw_messages, at=raw_messages.at - batch_number * b)
-    last, number, turn_of_each = raw_messages[ends - 1], number[ends - 1], batch_number[ends - 1]
-    partner_events = own_events[torch.searchsorted(recipients, number + last.partner)]
-    is_endpoint = own_events > 0
-    endpoints = last.to[is_endpoint]
+    last, turn_of_each = raw_messages[ends - 1], batch_number[ends - 1]
+    endpoints, last_events = last.to[last.is_own], last.at[last.is_own]
     if num_batches == 1:
-        return [MessageRouting(endpoints, raw_messages, counts, last, own_events, partner_events)]
+        return [MessageRouting(endpoints, raw_messages, counts, last, last_events)]
     of_letters, of_recipients, of_endpoints = (
         Parts.of_numbers(those, num_batches)
-        for those in (batch_number, turn_of_each, turn_of_each[is_endpoint])
+        for those in (batch_number, turn_of_each, turn_of_each[last.is_own])
     )
     fields = (
         of_endpoints.split(endpoints),
         raw_messages.split(of_letters),
         of_recipients.split(counts),
         last.split(of_recipients),
-        of_recipients.split(own_events),
-        of_recipients.split(partner_events),
+        of_endpoints.split(last_events),
     )
     return [MessageRouting(*those) for those in zip(*fields, strict=True)]
 

@@ -162,7 +162,6 @@ class Scanned:
             previous_update=last_event,
             last_update=last_event,
             pending=moved,
-            count=moved.long(),
             last_event=last_event,
         )
 

@@ -58,24 +58,21 @@ class SequentialMemory:
             yield self._moved(nodes[still:], version[still:])
 
     def _moved(self, nodes: Tensor, version: Tensor) -> States:
-        """Return the memory of nodes with raw messages. A correction is told that no event was left out."""
+        """Return the memory of nodes with raw messages."""
         model, incidences = self.model, self.incidences
         versions = incidences.after(nodes, version, model.mailboxes)
         reading = Reading(model, self.batch, incidences, versions, self.contents.recipients)
         previous, previous_update = reading.previous(self.contents.memory, self.last_update)
         begun, before = versions.before >= 0, versions.before.clamp(min=0)
-        count = incidences.raw_messages.is_own[versions.read[:, 0]].long()
         last_event = self.batch.t[incidences.event[before]]
         return corrected(
-            model.correction,
+            model.smoothing,
             nodes=versions.node,
             previous=previous.detach(),
             measured=reading.update(self.contents, self.last_update),
             previous_update=previous_update,
             last_update=reading.newest_t,
             pending=torch.ones_like(begun),
-            count=count,
-            partner_count=torch.ones_like(count),
             last_event=torch.where(begun, last_event, model.mailboxes.last_event[versions.node]),
         )
 
@@ -135,9 +132,7 @@ class SequentialPass:
             found.incidences.raw_messages,
         )
         last = incidences.last
-        recipients, place, counts = torch.unique_consecutive(
-            raw_messages.to, return_inverse=True, return_counts=True
-        )
+        _, place, counts = torch.unique_consecutive(raw_messages.to, return_inverse=True, return_counts=True)
         ends = counts.cumsum(0)
         from_end = ends[place] - 1 - torch.arange(len(place), device=place.device)
         newest = (from_end < state.slots).nonzero().squeeze(1)  # the others would be lost at once
@@ -145,9 +140,4 @@ class SequentialPass:
         kept, content = raw_messages[newest], rows(found.contents.table, incidences.about[newest])
         state.commit(incidences.node[last], found.memory[last], found.last_update[last])
         state.deliver(kept.to, content, batch.offset + kept.at, batch.t[kept.at], rank)
-        # In order no update is lost: counts are those of a batch that held the newest raw message's event
-        # alone.
-        newest_of_each = raw_messages[ends - 1]
-        own_events = newest_of_each.is_own.long()
-        state.tally(recipients, own_events, torch.ones_like(own_events), batch.t[newest_of_each.at])
-        state.last_event[incidences.node[last]] = batch.t[incidences.event[last]]
+        state.write_last_event(incidences.node[last], batch.t[incidences.event[last]])

@@ -1,15 +1,15 @@
-"""The memory of some nodes around their pending mail, and what may correct it."""
+"""The memory of some nodes around their pending mail, corrected by a smoothing method."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from pres.errors import OptionError
+from pres.smoothing import Smoothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,13 +22,12 @@ class States:
     nodes: Tensor  # [u]
     previous: Tensor  # [u, d], as committed
     measured: Tensor  # [u, d], with the mail taken in; as committed for a node without mail
-    corrected: Tensor  # [u, d], predicted and corrected; as measured without a correction
-    kept: Tensor  # [u, d], what is committed next: as corrected, unless a correction keeps itself from it
+    corrected: Tensor  # [u, d], predicted and corrected; as measured without smoothing
+    kept: Tensor  # [u, d], what is committed next: as corrected, or as measured if smoothing says so
     memory: Tensor  # [u, d], what embeddings see, likewise
     previous_update: Tensor  # [u], the time ``previous`` is of
     last_update: Tensor  # [u], the time ``memory`` is of
     pending: Tensor  # [u] bool, whether there was mail
-    count: Tensor  # [u] events of the node in the batch that wrote the mail, c
     last_event: Tensor  # [u], the time of the node's last event
 
     def places_of(self, nodes: Tensor) -> Tensor:
@@ -47,7 +46,7 @@ def joined(found: Iterable[States]) -> States:
     if len(parts) == 1:
         return parts[0]
     whole: dict[str, Tensor] = {}
-    made: dict[tuple[int, ...], Tensor] = {}  # without a correction four fields are one tensor, and stay one
+    made: dict[tuple[int, ...], Tensor] = {}  # without smoothing four fields are one tensor, and stay one
     for field in fields(States):
         pieces = [getattr(part, field.name) for part in parts]
         same = tuple(id(piece) for piece in pieces)
@@ -57,31 +56,8 @@ def joined(found: Iterable[States]) -> States:
     return States(**whole)
 
 
-class Correction(Protocol):
-    """Anything that corrects measured memories: see `pres.smoothing.Filter`, which is one."""
-
-    embedded: bool  # whether embeddings see the corrected memory, or the measured one
-    written: bool  # whether the corrected memory is written back, or the measured one
-
-    def reset(self) -> None:
-        """Forget what was learned from events."""
-        ...
-
-    def __call__(
-        self,
-        nodes: Tensor,
-        previous: Tensor,
-        measured: Tensor,
-        elapsed: Tensor,
-        count: Tensor,
-        partner_count: Tensor,
-    ) -> Tensor:
-        """Return the corrected memory `[u, d]` of nodes that had mail; of others it is not used."""
-        ...
-
-
 def corrected(
-    correction: Correction | None,
+    smoothing: Smoothing | None,
     *,
     nodes: Tensor,
     previous: Tensor,
@@ -89,28 +65,24 @@ def corrected(
     previous_update: Tensor,
     last_update: Tensor,
     pending: Tensor,
-    count: Tensor,
-    partner_count: Tensor | None,
     last_event: Tensor,
 ) -> States:
-    """Return measured memories as states, corrected if there is a correction, which partners matter to."""
-    found, embedded, written = measured, False, False
-    if correction is not None:
-        assert partner_count is not None
-        elapsed = last_update - previous_update
-        found = correction(nodes, previous, measured, elapsed, count, partner_count)
+    """Return measured memories as states, corrected if they are smoothed."""
+    found = kept = memory = measured
+    if smoothing is not None and smoothing.corrects:
+        found = smoothing.correct(nodes, previous, measured, last_update - previous_update)
         found = torch.where(pending.unsqueeze(1), found, previous)
-        embedded, written = correction.embedded, correction.written
+        kept = found if smoothing.written else measured
+        memory = found if smoothing.embedded else measured
     return States(
         nodes=nodes,
         previous=previous,
         measured=measured,
         corrected=found,
-        kept=found if written else measured,
-        memory=found if embedded else measured,
+        kept=kept,
+        memory=memory,
         previous_update=previous_update,
         last_update=last_update,
         pending=pending,
-        count=count,
         last_event=last_event,
     )

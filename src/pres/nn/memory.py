@@ -54,8 +54,6 @@ class Memory(nn.Module):
         self.register_buffer("mail_event", torch.zeros(num_nodes, slots, dtype=torch.int64))
         self.register_buffer("mail_t", start.repeat(num_nodes, slots))
         self.register_buffer("mails_received", torch.zeros(num_nodes, dtype=torch.int64))
-        self.register_buffer("count", torch.zeros(num_nodes, dtype=torch.int64))
-        self.register_buffer("partner_count", torch.zeros(num_nodes, dtype=torch.int64))
         self.register_buffer("last_event", start.repeat(num_nodes))
         self.start: Tensor
         self.position: Tensor  # events of the stream taken in so far
@@ -65,8 +63,6 @@ class Memory(nn.Module):
         self.mail_event: Tensor
         self.mail_t: Tensor
         self.mails_received: Tensor
-        self.count: Tensor
-        self.partner_count: Tensor
         self.last_event: Tensor  # when the node itself last had an event; mail of a neighbour's is none
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
@@ -81,7 +77,7 @@ class Memory(nn.Module):
         """Forget everything, as before the first event."""
         for large in (self.memory, self.mail):  # written to only where something was: see `zeros_when_used`
             large[large.flatten(1).any(1)] = 0
-        for zeroed in (self.position, self.mail_event, self.mails_received, self.count, self.partner_count):
+        for zeroed in (self.position, self.mail_event, self.mails_received):
             zeroed.zero_()
         self.last_update.fill_(self.start)
         self.mail_t.fill_(self.start)
@@ -141,12 +137,6 @@ class Memory(nn.Module):
             self.mails_received.index_add_(0, nodes, torch.ones_like(nodes))
 
     @torch.no_grad()
-    def tally(self, nodes: Tensor, count: Tensor, partner_count: Tensor, t: Tensor) -> None:
-        """Write how many events of their own a batch held of distinct nodes that got mail, and of a partner.
-
-        ``t`` is the time of the last of them, where there is any.
-        """
-        self.count.index_copy_(0, nodes, count)
-        self.partner_count.index_copy_(0, nodes, partner_count)
-        last_event = torch.where(count > 0, t, self.last_event.index_select(0, nodes))
-        self.last_event.index_copy_(0, nodes, last_event)
+    def write_last_event(self, nodes: Tensor, t: Tensor) -> None:
+        """Write when distinct nodes `[v]` last had an event of their own."""
+        self.last_event.index_copy_(0, nodes, t)

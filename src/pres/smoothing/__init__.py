@@ -1,21 +1,19 @@
-"""PRES: a predict-correct filter for the memory of any model, and the coherence objective."""
+"""Methods that smooth a memory trained in large batches: the interface that training calls, and PRES."""
 
+from pres.smoothing.base import Role, Smoothing, SmoothingSettings, Update
 from pres.smoothing.coherence import batch_coherence_loss, coherence_loss, movement
-from pres.smoothing.config import PRES
-from pres.smoothing.filter import EVENT, NEGATIVE, Filter
-from pres.smoothing.gain import FixedGain, LearnedGain, PendingGain
+from pres.smoothing.pres import PRES, PRESSmoothing
 from pres.smoothing.trackers import Trackers, Transitions
 
 __all__ = [
-    "EVENT",
-    "NEGATIVE",
     "PRES",
-    "Filter",
-    "FixedGain",
-    "LearnedGain",
-    "PendingGain",
+    "PRESSmoothing",
+    "Role",
+    "Smoothing",
+    "SmoothingSettings",
     "Trackers",
     "Transitions",
+    "Update",
     "batch_coherence_loss",
     "coherence_loss",
     "movement",

@@ -30,8 +30,6 @@ class Trackers(nn.Module):
         num_nodes: Number of nodes.
         dim: Size of a memory.
         components: Components of the mixture.
-        learned_weights: Whether the components' weights are learned, for all nodes; otherwise they are the
-            shares of the observations, which is the same as one tracker for all of them.
         anchors: The nodes `[a]` with trackers of their own, distinct; None for all.
         discount: What the sums of a row are multiplied with before it takes in more.
     """
@@ -41,7 +39,6 @@ class Trackers(nn.Module):
         num_nodes: int,
         dim: int,
         components: int,
-        learned_weights: bool = False,
         anchors: Tensor | None = None,
         discount: float = 1.0,
     ) -> None:
@@ -56,8 +53,6 @@ class Trackers(nn.Module):
         self.n: Tensor
         self.total: Tensor
         self.squares: Tensor
-        learned = learned_weights and components > 1
-        self.weight = nn.Parameter(torch.zeros(components)) if learned else None
 
     def reset(self) -> None:
         """Forget every transition."""
@@ -77,17 +72,13 @@ class Trackers(nn.Module):
         self.squares[component].index_add_(0, rows, delta.square())
 
     def transitions(self, nodes: Tensor) -> Transitions:
-        """Return the mean transition of each of the nodes `[u]`, by the mixture's weights."""
+        """Return the mean transition of each of the nodes `[u]`, all components together.
+
+        This is the mean of a mixture whose weights are the components' shares of the observations.
+        """
         rows = self._rows(nodes)
-        n = self.n.index_select(1, rows)
-        observations = n.sum(0)
-        if self.weight is None:
-            return Transitions(_pooled(self.total, rows, observations), observations)
-        weight = self.weight.softmax(0).unsqueeze(1) * (n > 0)  # one that was never observed says nothing
-        observed = torch.where(n > 0, n, 1)  # a discount may leave less than one of an observation
-        share = weight / weight.sum(0).clamp(min=torch.finfo(weight.dtype).tiny) / observed
-        mean = (self.total.index_select(1, rows) * share.unsqueeze(2)).sum(0)
-        return Transitions(mean, observations)
+        observations = self.n.index_select(1, rows).sum(0)
+        return Transitions(_pooled(self.total, rows, observations), observations)
 
     def variance(self, nodes: Tensor) -> Tensor:
         """Return the variance `[u, d]` of the transitions of each of the nodes, all components together."""

@@ -11,7 +11,7 @@ import pydantic
 
 from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError, one_line
 from pres.settings import Settings
-from pres.smoothing.config import PRES
+from pres.smoothing import SmoothingSettings
 
 # What large batches need to keep their accuracy; how it was chosen is in docs/large-batches.md. Their size
 # follows the stream, see `pres.training.preset`.
@@ -56,7 +56,8 @@ class FitConfig(Settings):
     # Share of the training's time; time differences beyond it are encoded as that long (not where memory is
     # projected in time, as in JODIE, which grows with their logarithm). None: as they are.
     max_time_delta: float | None = pydantic.Field(None, gt=0, allow_inf_nan=False)
-    smoothing: PRES | None = None  # mends what large batches do to memory
+    # Mends what large batches do to memory.
+    smoothing: pydantic.SerializeAsAny[SmoothingSettings] | None = None
     # With cell="scan": events that see the same memory in training; 0: each sees all that is strictly before.
     staleness: int | None = pydantic.Field(None, ge=0)  # None: 50
     patience: int | None = pydantic.Field(3, ge=1)  # epochs without a better validation before stopping
@@ -69,10 +70,10 @@ class FitConfig(Settings):
     @pydantic.field_validator("smoothing", mode="before")
     @classmethod
     def _smoothing_from_a_file(cls, value: object) -> object:
-        if value is None or isinstance(value, PRES):
+        if value is None or isinstance(value, SmoothingSettings):
             return value
         if isinstance(value, dict):
-            return PRES(**value)
+            return SmoothingSettings.from_dict(value)
         raise ValueError(
             "smoothing is pres.PRES(…) in Python, and a table [smoothing] of its options in a file."
         )

@@ -9,8 +9,7 @@ from typing import Any
 
 from pres.evaluation.metrics import LinkMetrics
 from pres.models import MDGNN
-from pres.smoothing import PRES
-from pres.smoothing.step import saved_filter
+from pres.smoothing import SmoothingSettings
 from pres.training.checkpoint import EpochResult, Tensors, TrainingState
 from pres.training.config import FitConfig
 from pres.training.trainer import load_into
@@ -94,7 +93,9 @@ class Run:
 
     def restore(self, model: MDGNN) -> None:
         """Give ``model`` the run's best weights, and memory and mail as they were after validation."""
-        model.correction = saved_filter(model, self.config["smoothing"], self.state)
+        saved = self.config["smoothing"]
+        settings = None if saved is None else SmoothingSettings.from_dict(saved)
+        model.smoothing = None if settings is None else settings.build(model.memory.memory)
         load_into(model, self.state)
 
     def _ways(self) -> str:
@@ -113,7 +114,9 @@ class Run:
             if max_time_delta is not None
             else []
         )
-        ways += [_smoothed(self.config["smoothing"])] if self.config["smoothing"] is not None else []
+        ways += (
+            [SmoothingSettings.from_dict(self.config["smoothing"]).title] if self.config["smoothing"] else []
+        )
         staleness = self.config.get("staleness")
         ways += [f"a staleness of {staleness:,}"] if staleness is not None else []
         return f" with {', '.join(ways)}" if ways else ""
@@ -125,9 +128,3 @@ class Run:
             f"test AP {self.test.ap:.4f}, validation AP {self.val.ap:.4f} "
             f"at epoch {self.best_epoch} of {len(self.history)}, {self.seconds_per_epoch:.1f} s per epoch"
         )
-
-
-def _smoothed(smoothing: dict[str, Any]) -> str:
-    """Return which PRES it is."""
-    reading = PRES(**smoothing).reading
-    return "PRES (ours)" if reading == "ours" else f"PRES as published ({reading})"

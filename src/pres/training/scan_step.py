@@ -11,7 +11,7 @@ from pres.data.stream import EventStream
 from pres.models import MDGNN
 from pres.models.scanned import Window
 from pres.models.subgraph import Subgraph
-from pres.smoothing import PRES, batch_coherence_loss, coherence_loss, movement
+from pres.smoothing import movement
 from pres.training.step import arithmetic, link_loss, take_step
 
 
@@ -46,7 +46,6 @@ def train_on_scan(
     optimiser: torch.optim.Optimizer,
     *,
     precision: str = "float32",
-    smoothing: PRES | None = None,
 ) -> dict[str, float]:
     """Take an optimiser step on a temporal batch, let memory take it in, and return means over its events.
 
@@ -57,7 +56,6 @@ def train_on_scan(
         prepared: The next events.
         optimiser: What moves the weights.
         precision: See `arithmetic`.
-        smoothing: The objective's settings.
     """
     subgraph, device = prepared.subgraph, prepared.subgraph.nodes.device
     assert subgraph.version is not None
@@ -67,10 +65,9 @@ def train_on_scan(
     loss = link_loss(logits)
     begin, end, moved = scanned.begin, scanned.end, torch.ones_like(prepared.window.node, dtype=torch.bool)
     found, objective = {"loss": loss, "movement": movement(begin, end.detach(), moved)}, loss
-    if smoothing is not None:
-        measure = coherence_loss if smoothing.coherence == "node" else batch_coherence_loss
-        apart = measure(begin, end, moved)
-        found["coherence"], objective = 1 - apart, loss + smoothing.beta * apart
+    if model.smoothing is not None:
+        objective = loss + model.smoothing.loss(begin, end, moved, moved.nonzero().squeeze(1))
+        found |= model.smoothing.stats()
     values = take_step(objective, found, optimiser, prepared.batch)
     with torch.no_grad():
         scanned.commit()

@@ -21,7 +21,7 @@ USUAL_STEP = 200  # events per optimiser step that a learning rate is meant for
 def peak_rate(config: FitConfig, per_step: float) -> float:
     """Return the learning rate of steps of so many events, before it rises and falls with time."""
     growth = per_step / USUAL_STEP
-    return config.lr * {"fixed": 1.0, "sqrt": math.sqrt(growth), "linear": growth}[_rule(config)]
+    return config.lr * {"fixed": 1.0, "sqrt": math.sqrt(growth), "linear": growth}[config.lr_rule]
 
 
 def rate(config: FitConfig, per_step: float, done: float, batch: float) -> float:
@@ -47,7 +47,7 @@ def optimiser_for(
     return Muon(
         model,
         lr,
-        rest=math.sqrt(per_step / USUAL_STEP) if _rule(config) == "sqrt" else 1.0,
+        rest=math.sqrt(per_step / USUAL_STEP) if config.lr_rule == "sqrt" else 1.0,
         momentum=USUAL_MOMENTUM ** (math.sqrt(per_step / USUAL_STEP) if model.scans else 1.0),
         weight_decay=per_step / (lr * config.epochs * len(train)),
         still=slow_columns(model, time_units(events)[1]),
@@ -72,9 +72,3 @@ def slow_columns(model: MDGNN, gap: float) -> dict[Tensor, slice]:
         return {weight: slice(width - slow, width) for weight, width in widths.items()}
     assert isinstance(message, IdentityMessage)
     return dict.fromkeys(message.read_by(updater), slice(message.width - slow, message.width))
-
-
-def _rule(config: FitConfig) -> str:
-    """Return how rates grow with the step; PRES may ask for its root where nothing else is said."""
-    by_root = config.smoothing is not None and config.smoothing.lr_rule == "sqrt"
-    return "sqrt" if config.lr_rule == "fixed" and by_root else config.lr_rule

@@ -19,8 +19,7 @@ from pres.models.routing import MessageRouting
 from pres.models.subgraph import Subgraph
 from pres.nn.parts import Parts
 from pres.sampling import TemporalBatches
-from pres.smoothing import EVENT, NEGATIVE, PRES, Filter, movement
-from pres.smoothing.step import incoherence, observe, recordable
+from pres.smoothing import Role, movement
 
 PREPARED_AT_ONCE = 4_096  # events with their neighbours, if several batches or steps fit in
 ALONE = 4  # an event without neighbours takes so many times less room
@@ -92,7 +91,7 @@ def prepare(
     """
     parts = TemporalBatches(batches, b)
     step_size = step_size or b
-    sending = negatives if _negatives_send(model) else None
+    sending = negatives if model.smoothing is not None and model.smoothing.negatives_send else None
     routings = model.route_batches(batches, len(parts[0]), sending)
     subgraphs: Sequence[Subgraph | None] = [None] * len(parts)
     places: Sequence[Tensor | None] = [None] * len(parts)
@@ -125,11 +124,10 @@ def train_on_batch(
     optimiser: torch.optim.Optimizer,
     *,
     precision: str = "float32",
-    smoothing: PRES | None = None,
 ) -> dict[str, float]:
     """Take one or more optimiser steps on a temporal batch, absorb it, and return means over its events.
 
-    Among them are the ``loss`` without the coherence objective and the ``movement`` of memory. Every step
+    Among them are the ``loss`` without what smoothing adds and the ``movement`` of memory. Every step
     measures memory anew from the same mail; the batch is absorbed once: with the memory that its only step
     measured, or with what the weights after several make of the mail.
 
@@ -138,7 +136,6 @@ def train_on_batch(
         prepared: The next events.
         optimiser: What moves the weights.
         precision: See `arithmetic`.
-        smoothing: The objective's settings; the filter, if any, is the model's ``correction``.
     """
     batch, device = prepared.batch, prepared.negatives.device
     total: dict[str, float] = {}
@@ -147,7 +144,12 @@ def train_on_batch(
         with arithmetic(device, precision):
             states = model.updated_memory(subgraph.nodes)
             logits = model.logits(subgraph, states)
-        objective, found = _with_smoothing(link_loss(logits), states, subgraph, model.correction, smoothing)
+        objective = loss = link_loss(logits)
+        found = {"loss": loss, "movement": movement(states.previous, states.kept, states.pending)}
+        if model.smoothing is not None:
+            memories = states.previous, states.corrected
+            objective = loss + model.smoothing.loss(*memories, states.pending, subgraph.roots)
+            found |= model.smoothing.stats()
         for name, value in take_step(objective, found, optimiser, batch).items():
             total[name] = total.get(name, 0.0) + len(step) * value
     with torch.no_grad(), arithmetic(device, precision):
@@ -176,49 +178,18 @@ def link_loss(logits: Tensor) -> Tensor:
     return binary_cross_entropy_with_logits(logits, real.expand_as(logits), share, reduction="sum")
 
 
-def _with_smoothing(
-    loss: Tensor, states: States, subgraph: Subgraph, correction: object, smoothing: PRES | None
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return what to minimise, and what is worth knowing about the step and the nodes that it updated."""
-    found = {"loss": loss, "movement": movement(states.previous, states.kept, states.pending)}
-    if smoothing is not None:
-        with torch.set_grad_enabled(smoothing.beta > 0):
-            apart = incoherence(smoothing, states, states.pending, subgraph.roots)
-        found["coherence"] = 1 - apart
-        if smoothing.beta > 0:
-            loss = loss + smoothing.beta * apart
-    if isinstance(correction, Filter):
-        found |= correction.latest()
-    return loss, found
-
-
-def _negatives_send(model: MDGNN) -> bool:
-    """Return whether negative pairs send messages, as Algorithm 2 has it."""
-    return isinstance(model.correction, Filter) and model.correction.config.negative_messages
-
-
-def _roles(model: MDGNN, prepared: Prepared) -> dict[int, Tensor]:
-    """Return the distinct nodes with an event and, where a filter observes them, those drawn."""
-    roles = {EVENT: prepared.routing.endpoints}
-    if _negatives_send(model):
-        roles[EVENT] = distinct(torch.cat([prepared.batch.src, prepared.batch.dst]))
-    if isinstance(model.correction, Filter) and model.correction.config.components > NEGATIVE:
-        roles[NEGATIVE] = distinct(prepared.negatives)
-    return roles
-
-
 def _take_in(model: MDGNN, prepared: Prepared, states: States | None) -> None:
-    """Absorb the batch; a filter observes the transitions of its nodes and of the negatives."""
-    batch, routing = prepared.batch, prepared.routing
-    if not isinstance(model.correction, Filter):
+    """Absorb the batch; smoothing, if any, observes what that does to memory."""
+    batch, routing, smoothing = prepared.batch, prepared.routing, model.smoothing
+    if smoothing is None or not smoothing.observes:
         model.update_state(batch, states, routing=routing, places=prepared.places)
         return
-    roles = _roles(model, prepared)
-    if states is None:
-        states = model.updated_memory(distinct(torch.cat([routing.endpoints, *roles.values()])))
-    found = recordable(model, states, roles)
-    model.update_state(batch, states, routing=routing)
-    observe(model.correction, states, found)
+    roles: dict[Role, Tensor] = {"event": routing.endpoints}
+    if smoothing.negatives_send:  # which makes endpoints of the drawn, too
+        roles["event"] = distinct(torch.cat([batch.src, batch.dst]))
+    if "negative" in smoothing.observes:
+        roles["negative"] = distinct(prepared.negatives)
+    model.update_state_observed(batch, roles, states, routing=routing)
 
 
 def _norm_of_gradients(optimiser: torch.optim.Optimizer) -> Tensor:

@@ -18,8 +18,7 @@ from pres.nn.time_encoding import TimeEncoding, limit_times
 from pres.optim.adam import FlatAdam
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.rng import derived
-from pres.smoothing import Filter
-from pres.smoothing.step import new_filter
+from pres.smoothing import Smoothing, SmoothingSettings
 from pres.training.checkpoint import EpochResult, Tensors, TrainingState, state_of
 from pres.training.config import FitConfig
 from pres.training.prefetch import Prefetch
@@ -59,8 +58,7 @@ class Trainer:
             self.sampler.check(batches, config.negative_window)  # what cannot be is said before a run begins
         for part in self.split[1:]:
             self.sampler.check(TemporalBatches(part, config.eval_batch_size))
-        if config.smoothing is not None or isinstance(model.correction, Filter):  # one's own may stay
-            model.correction = new_filter(model, config.smoothing, events)
+        model.smoothing = smoothing_for(model, events, config.smoothing)
         span = 1e6 * time_units(events)[0]
         limit_times(model, math.inf if config.max_time_delta is None else config.max_time_delta * span)
         self.optimiser = optimiser_for(model, events, config, self.per_step)
@@ -107,8 +105,8 @@ class Trainer:
         self.between_batches = False
         val = self.evaluate(self.split.val)
         means = {name: value / len(self.split.train) for name, value in self.sums.items()}
-        if isinstance(self.model.correction, Filter):
-            means["tracked"] = self.model.correction.trackers.tracked_share()
+        if self.model.smoothing is not None:
+            means |= self.model.smoothing.epoch_stats()
         result = EpochResult(self.epoch, means.pop("loss"), val, self.seconds, means)
         self.history.append(result)
         self.epoch, self.batch, self.seconds, self.sums = self.epoch + 1, 0, 0.0, {}
@@ -152,14 +150,12 @@ class Trainer:
                 prepared,
                 self.optimiser,
                 precision=config.precision,
-                smoothing=config.smoothing,
             )
         return train_on_batch(
             self.model,
             prepared,
             self.optimiser,
             precision=config.precision,
-            smoothing=config.smoothing,
         )
 
     def prepare(self, which: tuple[int, int]) -> Prepared | PreparedScan:
@@ -260,6 +256,15 @@ class Trainer:
         self.seconds, self.history = state.seconds, list(state.history)
 
 
+def smoothing_for(model: MDGNN, events: EventStream, settings: SmoothingSettings | None) -> Smoothing | None:
+    """Return the smoothing of a model that has seen nothing of the stream; None without settings."""
+    if settings is None:
+        return None
+    train = events.split().train
+    activity = torch.bincount(torch.cat([train.src, train.dst]), minlength=events.num_nodes)
+    return settings.build(model.memory.memory, time_units(events)[1], activity)
+
+
 def check_scan(model: MDGNN, config: FitConfig) -> None:
     """Raise unless the settings are for the way in which the model's memory moves."""
     if not model.scans:
@@ -279,9 +284,9 @@ def check_scan(model: MDGNN, config: FitConfig) -> None:
             f"step_size={config.step_size} is for models without cell='scan': a scan takes one step per "
             "batch. Leave it out."
         )
-    if config.smoothing is not None and config.smoothing.filter:
+    if config.smoothing is not None and config.smoothing.corrects:
         raise OptionError(
-            "a model with cell='scan' corrects memory at every event, and takes no filter: train it with "
+            "a model with cell='scan' updates memory at every event, and takes no filter: train it with "
             "PRES(filter=False), which is the coherence objective alone."
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pres.smoothing import PRES
 
-_TIMES_AND_COUNTS = 5 * 8  # last update, last event, mails received, own and partner's events: 64 bits each
+_TIMES_AND_COUNTS = 3 * 8  # last update, last event and mails received: 64 bits each
 _EVENT_AND_TIME = 2 * 8  # of a mail
 
 
@@ -19,7 +19,7 @@ def state_bytes(
 ) -> int:
     """Return the bytes of the state of all nodes: memory, mail, node encodings and, with PRES, trackers.
 
-    Per node ``4 d + 40 + m (16 + 4 (2 d + 2 c + f)) + 4 c``; with PRES 8 more, and ``k (4 + 8 d)`` per node
+    Per node ``4 d + 24 + m (16 + 4 (2 d + 2 c + f)) + 4 c``; with PRES 8 more, and ``k (4 + 8 d)`` per node
     with trackers of its own, with 8 more for an anchor. While `pres.fit` runs there are up to three such
     states: the model's, the best, and the last.
 

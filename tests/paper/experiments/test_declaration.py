@@ -10,6 +10,7 @@ from pres.paper.experiments.declaration import RATE, Request, config_of
 from pres.paper.experiments.registry import EXPERIMENTS, find
 from pres.paper.experiments.size import SIZES
 from pres.paper.experiments.work import WORK
+from pres.smoothing import PRES
 from tests.paper.experiments.small import TINY
 
 ALL_AT_HAND = dict.fromkeys(PAPER, "copy")
@@ -76,8 +77,10 @@ def test_table_1_is_three_models_on_five_datasets_in_five_arms() -> None:
         assert config.negative_window is None
         assert config.batch_size == config.eval_batch_size == point.factors["batch_size"]
         smoothing = config.smoothing
-        assert (None if smoothing is None else smoothing.reading) == (None if way == "off" else way)
-        assert smoothing is None or smoothing.beta == 0.1
+        readings = {"off": None, "ours": PRES()} | {
+            reading: PRES.published(reading, beta=0.1) for reading in ("equations", "algorithm")
+        }
+        assert smoothing == readings[way]
     timed = [point.job for point in points if point.job.kind == "speed"]
     assert len(timed) == 15 and all(job.alone and len(job.settings["arms"]) == 5 for job in timed)
 

@@ -11,8 +11,8 @@ from pres.models import MDGNN
 from pres.paper.theory import candidates
 from pres.paper.theory.distance import Distance, distance_to_exact
 from pres.sampling import TemporalBatches
-from pres.smoothing import PRES, Filter
-from pres.smoothing.step import new_filter
+from pres.smoothing import PRES, PRESSmoothing
+from pres.training.trainer import smoothing_for
 from tests.models.conftest import KINDS, make, random_events, stream_of
 
 STREAM = stream_of(random_events(seed=13, n=150))
@@ -39,9 +39,9 @@ def exact_by_hand(kind: str) -> list[dict[int, tuple[Tensor, Tensor]]]:
     return found
 
 
-def filter_of(model: MDGNN) -> Filter:
-    made = new_filter(model, SETTINGS, STREAM)
-    assert made is not None
+def filter_of(model: MDGNN) -> PRESSmoothing:
+    made = smoothing_for(model, STREAM, SETTINGS)
+    assert isinstance(made, PRESSmoothing)
     return made
 
 
@@ -79,7 +79,7 @@ def carried_by_hand(kind: str, filtered: bool) -> list[dict[int, Tensor]]:
     """As training does, node by node."""
     model, found = make(kind, STREAM), []
     correction = filter_of(model) if filtered else None
-    model.correction = correction
+    model.smoothing = correction
     for batch in TemporalBatches(STREAM[:PART], SIZE):
         states = [model.updated_memory(torch.tensor([node])) for node in ends(batch)]
         model.update_state(batch)
@@ -119,7 +119,7 @@ def test_distances_are_those_of_one_event_at_a_time(kind: str, apart: bool) -> N
         assert row.median == pytest.approx(median, rel=1e-8)
         assert row.overall == pytest.approx(overall, rel=1e-8)
         if row.filter is not None:
-            assert row.filter == "step, γ 0.625, corrected"
+            assert row.filter == "step, γ 0.625"
             earlier = statistics(truth[:4], memories[:4])[0]
             assert found.tried[0].mean == pytest.approx(earlier, rel=1e-8)
             assert found.tried[0].settings == SETTINGS.model_dump() and found.tried[0].chosen
@@ -136,11 +136,11 @@ def test_a_node_of_one_event_with_such_a_partner_loses_nothing() -> None:
 
 def test_the_configuration_is_chosen_on_the_earlier_slice_alone() -> None:
     model, tries = make("jodie", STREAM), candidates(gammas=[0.2, 0.9], discounts=[1.0])
-    assert len(tries) == 14  # residuals end at the corrected memory only
+    assert len(tries) == 8
     found = distance_to_exact(model, STREAM, [12, 24], configurations=tries)
     for size in (12, 24):
         tried = [one for one in found.tried if one.batch_size == size]
-        assert len(tried) == 14 and len({one.filter for one in tried}) == 14
+        assert len(tried) == 8 and len({one.filter for one in tried}) == 8
         best = min(tried, key=lambda one: one.mean)
         assert [one for one in tried if one.chosen] == [best]
         row = next(row for row in found.rows if row.batch_size == size and row.filter is not None)
@@ -151,7 +151,7 @@ def test_the_configuration_is_chosen_on_the_earlier_slice_alone() -> None:
 
 
 def test_discounted_filters_are_chosen_apart_from_the_others() -> None:
-    model, tries = make("jodie", STREAM), candidates(["step", "rate"], [0.5, 0.9], ["corrected"])
+    model, tries = make("jodie", STREAM), candidates(["step", "rate"], [0.5, 0.9])
     assert [one.discount for one in tries] == [d for d in (1, 0.5, 0.8, 0.9, 0.95) for _ in range(4)]
     found = distance_to_exact(model, STREAM, [12, 24], configurations=tries)
     assert [row.way for row in found.rows] == ["standard", "chosen filter", "discounted filter"] * 2
@@ -176,23 +176,23 @@ def test_a_discounted_filter_weighs_transitions_by_their_age(kind: str, discount
     found = distance_to_exact(make(kind, STREAM), STREAM, [SIZE], configurations=[settings], limit=PART)
     row, memories = found.rows[1], synchronised_by_hand(kind, True, discount)
     mean, median, overall, nodes = statistics(exact_by_hand(kind)[4:], memories[4:])
-    assert row.filter == f"step, γ 0.625, corrected, discount {discount}" and row.nodes == nodes
+    assert row.filter == f"step, γ 0.625, discount {discount}" and row.nodes == nodes
     assert (row.mean, row.median, row.overall) == pytest.approx((mean, median, overall), rel=1e-8)
 
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_the_models_own_filter_is_tried_with_trackers_begun_anew(apart: bool) -> None:
     model = make("jodie", STREAM).train()
-    own = Filter(PRES(gamma=0.625), STREAM.num_nodes, model.memory.dim).double()
+    own = PRESSmoothing(PRES(gamma=0.625), STREAM.num_nodes, model.memory.dim).double()
     own.trackers.observe(torch.arange(9), torch.ones(9, model.memory.dim).double(), 0)
-    model.correction = own
+    model.smoothing = own
     model.update_state(STREAM[:30])
     before = {name: value.clone() for name, value in model.state_dict().items()}
     found = distance_to_exact(model, STREAM, [12], configurations=[SETTINGS], carried=apart)
     assert [row.way for row in found.rows] == ["standard", "own filter", "chosen filter"]
-    assert found.rows[1].filter == "step, γ learned, corrected"
+    assert found.rows[1].filter == "as trained"
     assert found.rows[1].mean == pytest.approx(found.rows[2].mean, rel=1e-6)  # σ(θ) is γ, in float32
-    assert model.training and model.correction is own
+    assert model.training and model.smoothing is own
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name]), name
 

@@ -4,7 +4,7 @@ import torch
 from pres.models import MDGNN
 from pres.paper.theory.exact import MemoryInside, nodes_of, replay_exactly
 from pres.sampling import TemporalBatches
-from pres.smoothing import PRES, Filter
+from pres.smoothing import PRES
 from tests.models.conftest import KINDS, make, random_events, stream_of
 
 STREAM = stream_of(random_events(seed=11, n=150))
@@ -38,17 +38,17 @@ def test_memory_around_each_event_is_that_of_one_event_at_a_time(kind: str) -> N
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_replay_has_exact_memory_and_no_filter_and_leaves_the_model_alone(kind: str) -> None:
     model, slow = make(kind, STREAM), make(kind, STREAM)
-    model.correction = Filter(PRES(), STREAM.num_nodes, model.memory.dim).double()
+    model.smoothing = PRES().build(model.memory.memory)
     model.update_state(STREAM[:10])
     before = {name: value.clone() for name, value in model.state_dict().items()}
     everyone = torch.arange(STREAM.num_nodes)
     for copied, batch in replay_exactly(model, TemporalBatches(STREAM[:60], 20)):
         for single in TemporalBatches(STREAM[int(slow.memory.position) : batch.offset], 1):
             slow.update_state(single)
-        assert copied.correction is None
+        assert copied.smoothing is None
         assert torch.allclose(
             copied.updated_memory(everyone).memory, slow.updated_memory(everyone).memory, atol=1e-10
         )
-    assert int(slow.memory.position) == 40 and model.correction is not None
+    assert int(slow.memory.position) == 40 and model.smoothing is not None
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name]), name

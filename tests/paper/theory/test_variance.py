@@ -109,7 +109,7 @@ def test_a_filter_is_on_its_gain_is_a_parameter_and_its_trackers_stay() -> None:
     assert all(torch.equal(value, before[name]) for name, value in filtered.state_dict().items())
     without = gradient_variance(plain, events, [100], draws=2, limit=300)
     assert found.parameters > without.parameters
-    filtered.correction = None  # the same weights, measured without the filter
+    filtered.smoothing = None  # the same weights, measured without the filter
     assert gradient_variance(filtered, events, [100], draws=2, limit=300).rows[0] != found.rows[0]
 
 

@@ -11,7 +11,7 @@ from pres.models.registry import TGL
 from pres.paper.experiments.available import has_labels
 from pres.paper.experiments.job import Job, Kind
 from pres.paper.experiments.size import Size
-from pres.smoothing.config import PRES
+from pres.smoothing import PRES
 from pres.training.config import TrainConfig
 
 if TYPE_CHECKING:

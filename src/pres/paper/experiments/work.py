@@ -27,7 +27,6 @@ from pres.paper.experiments.job import Job
 from pres.paper.experiments.peak import peak_memory
 from pres.paper.experiments.stream import stream
 from pres.sampling import NegativeSampler
-from pres.smoothing import Filter
 from pres.training.config import FitConfig
 from pres.training.environment import environment
 from pres.training.fit import fit
@@ -90,13 +89,13 @@ def evaluations(model: MDGNN, events: EventStream, run: Run) -> dict[str, Any]:
         "200": (200, "nodes", False),
         "200, destinations": (200, "destinations", False),
     }
-    if isinstance(model.correction, Filter):
+    if model.smoothing is not None and model.smoothing.observes:
         ways |= {"batch, live": (b, "nodes", True), "200, live": (200, "nodes", True)}
     split, found = events.split(), {}
     for name, (batch_size, pool, live) in ways.items():
         run.restore(model)
-        if isinstance(model.correction, Filter):
-            model.correction.live = live
+        if model.smoothing is not None:
+            model.smoothing.live = live
         replay(model, [split.train], batch_size)
         sampler = NegativeSampler(events, pool=pool)
         for part, those in (("val", split.val), ("test", split.test)):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pres.smoothing import PRES
 
-DELTAS, OBSERVED = ("rate", "step", "innovation", "residual"), ("corrected", "measured")
+DELTAS = ("rate", "step", "innovation", "residual")
 GAMMAS = (0.3, 0.5, 0.7, 0.9)
 DISCOUNTS = (1.0, 0.5, 0.8, 0.9, 0.95)  # 1: all transitions count alike
 
@@ -14,28 +14,17 @@ DISCOUNTS = (1.0, 0.5, 0.8, 0.9, 0.95)  # 1: all transitions count alike
 def candidates(
     deltas: Sequence[str] = DELTAS,
     gammas: Sequence[float] = GAMMAS,
-    observed: Sequence[str] = OBSERVED,
     discounts: Sequence[float] = DISCOUNTS,
 ) -> tuple[PRES, ...]:
-    """Return every filter of a fixed gain that these make and that makes sense.
+    """Return every filter of a fixed gain that these make.
 
     They follow events alone, as the measurement does.
     """
     return tuple(
-        PRES(
-            beta=0.0,
-            delta=delta,
-            gain="fixed",
-            gamma=gamma,
-            observed=end,
-            components=1,
-            discount=discount,
-        )
+        PRES(beta=0.0, delta=delta, gain="fixed", gamma=gamma, components=1, discount=discount)
         for discount in discounts
         for delta in deltas
-        for end in observed
         for gamma in gammas
-        if not (delta == "residual" and end == "measured")  # their difference is what it would observe
     )
 
 
@@ -43,4 +32,4 @@ def described(settings: PRES) -> str:
     """Return what tells a filter from others, in a few words."""
     gain = f"γ {settings.gamma:g}" if settings.gain == "fixed" else f"γ {settings.gain}"
     discount = "" if settings.discount == 1 else f", discount {settings.discount:g}"
-    return f"{settings.delta}, {gain}, {settings.observed}{discount}"
+    return f"{settings.delta}, {gain}{discount}"

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from rich.console import Console
@@ -38,8 +38,8 @@ from pres.paper.theory.gradients import training_part, whole_batches
 from pres.paper.theory.measured import Measured, about
 from pres.paper.theory.ways import Truth, carried, exactly, resynchronised
 from pres.sampling import TemporalBatches
-from pres.smoothing import PRES, Filter
-from pres.smoothing.step import new_filter
+from pres.smoothing import PRES, Smoothing
+from pres.training.trainer import smoothing_for
 
 Kind = Literal["standard", "own filter", "chosen filter", "discounted filter"]
 BATCH_SIZES = (200, 400, 800, 1600, 3200, 6400)
@@ -59,6 +59,15 @@ class DistanceRow:
     median: float
     overall: float  # the sum of the distances to the exact memory, over the sum of the movements
     repeated: float | None  # the mean over nodes with more than one event in the batch, if there are any
+
+
+class Way(NamedTuple):
+    """A way to take in batches."""
+
+    kind: Kind
+    name: str | None  # of the filter, if there is one
+    filter: Smoothing | None
+    settings: PRES | None = None  # of a filter to choose from
 
 
 @dataclass(frozen=True)
@@ -144,18 +153,16 @@ def distance_to_exact(
             ways = _ways(model, events, configurations)
             passes = 1 + len(ways) if carried else 1
             task = bars.add_task(f"batches of {size:,}", total=passes * len(batches))
-            found = _Found(
-                model, batches, [filter_ for _, filter_ in ways], carried, partial(bars.advance, task)
-            )
+            found = _Found(model, batches, [way.filter for way in ways], carried, partial(bars.advance, task))
             begin = min(max(round(earlier * len(batches)), 1), len(batches) - 1)
             found.check_finite()
-            means, best = found.choice([kind for kind, _ in ways], begin)
-            for i, (kind, filter_) in enumerate(ways):
-                if i in means and filter_ is not None:
-                    settings = filter_.config
-                    tried.append(Tried(size, described(settings), settings.model_dump(), means[i], i in best))
+            means, best = found.choice([way.kind for way in ways], begin)
+            for i, way in enumerate(ways):
+                if i in means and way.name is not None and way.settings is not None:
+                    settings = way.settings.model_dump()
+                    tried.append(Tried(size, way.name, settings, means[i], i in best))
                 if i not in means or i in best:
-                    rows.append(found.row(i, kind, filter_, begin))
+                    rows.append(found.row(i, way, begin))
     return Distance(
         **about(model, events, weights),
         events=len(part),
@@ -166,20 +173,16 @@ def distance_to_exact(
     )
 
 
-def _ways(
-    model: MDGNN, events: EventStream, configurations: Sequence[PRES]
-) -> list[tuple[Kind, Filter | None]]:
+def _ways(model: MDGNN, events: EventStream, configurations: Sequence[PRES]) -> list[Way]:
     """Return every way to be tried, each filter with trackers of its own that have seen nothing."""
-    ways: list[tuple[Kind, Filter | None]] = [("standard", None)]
-    if isinstance(model.correction, Filter):
-        own = copy.deepcopy(model.correction).eval()
+    ways = [Way("standard", None, None)]
+    if model.smoothing is not None and model.smoothing.corrects:
+        own = copy.deepcopy(model.smoothing).eval()
         own.reset()
-        ways.append(("own filter", own))
-    made = [new_filter(model, settings, events) for settings in configurations]
-    for each in made:
-        if each is not None:
-            discounted = each.config.discount < 1
-            ways.append(("discounted filter" if discounted else "chosen filter", each))
+        ways.append(Way("own filter", "as trained", own))
+    for settings in configurations:
+        kind: Kind = "discounted filter" if settings.discount < 1 else "chosen filter"
+        ways.append(Way(kind, described(settings), smoothing_for(model, events, settings), settings))
     return ways
 
 
@@ -190,7 +193,7 @@ class _Found:
         self,
         model: MDGNN,
         batches: TemporalBatches,
-        filters: Sequence[Filter | None],
+        filters: Sequence[Smoothing | None],
         apart: bool,
         on_batch: Callable[[], object],
     ) -> None:
@@ -241,14 +244,14 @@ class _Found:
             best |= set(sorted(own, key=lambda i: means[i])[:1])
         return means, best
 
-    def row(self, i: int, kind: Kind, filter_: Filter | None, begin: int) -> DistanceRow:
+    def row(self, i: int, way: Way, begin: int) -> DistanceRow:
         """Return what there is to say of a way on the batches from ``begin`` on."""
         distance, moved, repeated = self.distances(i, begin)
         return DistanceRow(
             batch_size=self.size,
             batches=self.count - begin,
-            way=kind,
-            filter=None if filter_ is None else described(filter_.config),
+            way=way.kind,
+            filter=way.name,
             nodes=len(distance),
             mean=float(distance.mean()),
             median=float(distance.median()),

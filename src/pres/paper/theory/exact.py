@@ -19,7 +19,7 @@ AT_ONCE = 4_096  # memories computed together: a mailbox of ten mails each is la
 def exact_copy(model: MDGNN) -> MDGNN:
     """Return a copy that shares the weights, with an empty memory of its own and nothing that corrects it."""
     copied = scratch_of(model)
-    copied.correction = None  # the truth needs no filter
+    copied.smoothing = None  # the truth needs none
     copied.memory.reset()
     return copied
 
@@ -41,7 +41,7 @@ class MemoryInside:
     """The exact memory of a batch's nodes before and after each of its events.
 
     Args:
-        model: A model without a correction, its memory the exact one just before the batch.
+        model: A model without smoothing, its memory the exact one just before the batch.
         batch: The next events.
     """
 

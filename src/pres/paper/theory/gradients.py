@@ -66,7 +66,7 @@ def batch_loss(model: MDGNN, batch: EventStream, negatives: Tensor) -> Tensor:
 def sequential_loss(model: MDGNN, batch: EventStream, negatives: Tensor) -> Tensor:
     """Return the same of events in sequence: each is predicted from the exact memory just before it.
 
-    The memory of ``model``, which has no correction, must be the exact one before the batch. Gradients reach
+    The memory of ``model``, which has no smoothing, must be the exact one before the batch. Gradients reach
     the last update of a memory, as in batches of one event.
     """
     inside = model.sequential.memory(model, batch)

@@ -14,7 +14,7 @@ from pres.models import MDGNN, States
 from pres.models.scratch import scratch_of
 from pres.paper.theory.exact import exact_copy, nodes_of
 from pres.sampling import TemporalBatches
-from pres.smoothing import Filter
+from pres.smoothing import Smoothing, Update
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,10 @@ class Truth:
 
 @torch.no_grad()
 def resynchronised(
-    model: MDGNN, batches: TemporalBatches, filters: Sequence[Filter | None], on_batch: Callable[[], object]
+    model: MDGNN,
+    batches: TemporalBatches,
+    filters: Sequence[Smoothing | None],
+    on_batch: Callable[[], object],
 ) -> Iterator[tuple[Truth, list[Tensor]]]:
     """Yield, for each batch, the truth and the memory `[u, d]` that it makes with each filter, or without.
 
@@ -40,23 +43,23 @@ def resynchronised(
         nodes, begin = nodes_of(batch), copied.memory.snapshot()
         start = copied.updated_memory(nodes).memory
         copied.update_state(batch)
-        updated, partner_count = copied.updated_memory(nodes), copied.mailboxes.partner_count[nodes]
+        updated, mails = copied.updated_memory(nodes), copied.mailboxes.mails_received[nodes]
         copied.memory.restore(begin)
         copied.update_state(batch, sequential=True)
         found = [
-            updated.memory if filter_ is None else _corrected(filter_, updated, partner_count)
-            for filter_ in filters
+            updated.memory if filter_ is None else _corrected(filter_, updated, mails) for filter_ in filters
         ]
         yield Truth(start, copied.updated_memory(nodes).memory, _repeated(batch, nodes)), found
         on_batch()
 
 
-def _corrected(filter_: Filter, states: States, partner_count: Tensor) -> Tensor:
+def _corrected(filter_: Smoothing, states: States, mails: Tensor) -> Tensor:
     """Return the corrected memory of nodes that all have mail; the filter observes the transition."""
     elapsed = states.last_update - states.previous_update
     arguments = states.nodes, states.previous, states.measured
-    corrected: Tensor = filter_(*arguments, elapsed, states.count, partner_count)
-    filter_.observe(*arguments, corrected, elapsed, states.count)
+    corrected = filter_.correct(*arguments, elapsed)
+    everyone = torch.arange(len(mails), device=mails.device)
+    filter_.observe(Update(*arguments, corrected, elapsed, mails), {"event": everyone})
     return corrected
 
 
@@ -81,7 +84,7 @@ def exactly(model: MDGNN, batches: TemporalBatches, on_batch: Callable[[], objec
 
 @torch.no_grad()
 def carried(
-    model: MDGNN, batches: TemporalBatches, filter_: Filter | None, on_batch: Callable[[], object]
+    model: MDGNN, batches: TemporalBatches, filter_: Smoothing | None, on_batch: Callable[[], object]
 ) -> Iterator[Tensor]:
     """Yield the memory `[u, d]` of each batch's nodes after it; each batch goes on from the one before.
 
@@ -89,16 +92,14 @@ def carried(
     nodes when they have their next event.
     """
     copied = scratch_of(model)
-    copied.correction = filter_
+    copied.smoothing = filter_
     copied.memory.reset()
     for batch in batches:
         nodes = nodes_of(batch)
         states = copied.updated_memory(nodes)
-        copied.update_state(batch, states)
-        if filter_ is not None:
-            at = states.pending
-            elapsed = (states.last_update - states.previous_update)[at]
-            memories = states.previous[at], states.measured[at], states.kept[at]
-            filter_.observe(nodes[at], *memories, elapsed, states.count[at])
+        if filter_ is None:
+            copied.update_state(batch, states)
+        else:
+            copied.update_state_observed(batch, {"event": nodes}, states)
         yield copied.updated_memory(nodes).kept
         on_batch()
