@@ -70,7 +70,7 @@ class Timed:
         known = model.memory.snapshot()
         model.eval()
         with torch.no_grad():
-            for batch in TemporalBatches(trainer.split.train[int(model.memory.position) :], 200):
+            for batch in TemporalBatches(trainer.split.train[model.memory.position :], 200):
                 model.update_state(batch)
         found = evaluate(model, trainer.split.val, trainer.sampler, seed=trainer.config.seed).ap
         model.memory.restore(known)

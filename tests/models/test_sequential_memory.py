@@ -28,7 +28,7 @@ def assert_same_state(one: MDGNN, two: MDGNN) -> None:
     for name in ("memory", "last_update", "last_event"):
         assert torch.allclose(one.memory.get_buffer(name), two.memory.get_buffer(name), atol=1e-10), name
     mailed = nodes[a.pending]
-    mails, others = one.mailboxes.mail_of(mailed), two.mailboxes.mail_of(mailed)
+    mails, others = one.mailboxes.read_mail(mailed), two.mailboxes.read_mail(mailed)
     assert torch.equal(mails.slots.starts, others.slots.starts)
     # by node, and then by event
     events, other_events = (m.slots.query * (int(m.event.max()) + 1) + m.event for m in (mails, others))

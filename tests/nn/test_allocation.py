@@ -49,8 +49,8 @@ def test_a_state_takes_room_where_something_was_written() -> None:
     state = Memory(500_000, 32, 0, slots=4, start=torch.tensor(0))
     assert state.memory.nbytes + state.mail.nbytes > 500e6
     nodes = torch.arange(0, 500_000, 1_000)
-    state.commit(nodes, torch.ones(500, 32), nodes)
-    state.deliver(nodes, torch.ones(500, 64), nodes, nodes)
+    state.write(nodes, torch.ones(500, 32), nodes)
+    state.write_mail(nodes, torch.ones(500, 64), nodes, nodes)
     two_pages = 2 * mmap.PAGESIZE  # at most, of each of the 500 nodes
     for block in (state.memory, state.mail):
         assert 500 * 32 * 4 <= resident(block) <= 2 * 500 * two_pages + 20e6  # perhaps of both in one mapping

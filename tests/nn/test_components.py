@@ -74,7 +74,7 @@ def test_messages_hold_everything_or_a_summary_of_it() -> None:
     memory = Memory(12, 3, 0, slots=1, start=stream.t[0])
     features, time = EdgeFeatures(stream), TimeEncoding(4)
     identity, summary = IdentityMessage(memory, features, time), MLPMessage(memory, features, time, dim=7)
-    mail = memory.mail_of(torch.tensor([0, 1]))
+    mail = memory.read_mail(torch.tensor([0, 1]))
     parts = identity(mail, torch.zeros(2))
     assert torch.cat([part.copied() for part in parts], dim=1).shape == (2, identity.dim) == (2, 10)
     (only,) = summary(mail, torch.zeros(2))

@@ -9,7 +9,7 @@ def memory(slots: int = 1) -> Memory:
 
 def write(state: Memory, node: int, value: float, t: int) -> None:
     at = torch.tensor([node])
-    state.deliver(at, torch.full((1, 5), value), torch.tensor([t]), torch.tensor([t]))
+    state.write_mail(at, torch.full((1, 5), value), torch.tensor([t]), torch.tensor([t]))
 
 
 def test_at_first_there_is_no_mail_and_everything_is_of_the_start() -> None:
@@ -24,7 +24,7 @@ def test_a_mailbox_keeps_the_newest_mails() -> None:
     for t in range(11, 16):
         write(state, 2, float(t), t)
     write(state, 3, 7.0, 20)
-    mail = state.mail_of(torch.tensor([2, 3]))
+    mail = state.read_mail(torch.tensor([2, 3]))
     assert mail.slots.mask.tolist() == [[True, True, True], [True, False, False]]
     assert sorted(mail.t[:3].tolist()) == [13, 14, 15] == sorted(mail.event[:3].tolist())
     assert sorted(mail.content.copied()[:3, 0].tolist()) == [13.0, 14.0, 15.0]
@@ -36,7 +36,7 @@ def test_a_single_mail_takes_the_place_of_the_one_before() -> None:
     state = memory()
     for node, t in ((4, 11), (1, 12), (4, 13)):
         write(state, node, float(t), t)
-    mail = state.mail_of(torch.tensor([1, 4]))
+    mail = state.read_mail(torch.tensor([1, 4]))
     assert mail.slots.mask.tolist() == [[True], [True]] and mail.slots.query.tolist() == [0, 1]
     assert mail.t.tolist() == mail.newest_t.tolist() == mail.event.tolist() == [12, 13]
     assert mail.content.copied()[:, 0].tolist() == [12.0, 13.0]
@@ -45,10 +45,10 @@ def test_a_single_mail_takes_the_place_of_the_one_before() -> None:
 def test_reset_forgets_and_restore_brings_back() -> None:
     state = memory()
     write(state, 1, 3.0, 12)
-    state.commit(torch.tensor([1]), torch.ones(1, 2), torch.tensor([12]))
+    state.write(torch.tensor([1]), torch.ones(1, 2), torch.tensor([12]))
     kept = state.snapshot()
     write(state, 1, 4.0, 13)
-    state.commit(torch.tensor([0, 1]), torch.full((2, 2), 9.0), torch.tensor([13, 13]))
+    state.write(torch.tensor([0, 1]), torch.full((2, 2), 9.0), torch.tensor([13, 13]))
     state.reset()
     fresh = memory()
     for name, buffer in state.named_buffers():
@@ -62,12 +62,12 @@ def test_reset_forgets_and_restore_brings_back() -> None:
 def test_a_snapshot_is_a_copy() -> None:
     state = memory()
     kept = state.snapshot()
-    state.commit(torch.tensor([0]), torch.ones(1, 2), torch.tensor([12]))
+    state.write(torch.tensor([0]), torch.ones(1, 2), torch.tensor([12]))
     assert kept["memory"][0].tolist() == [0.0, 0.0]
 
 
 def test_what_is_written_carries_no_gradient() -> None:
     state = memory()
     value = torch.ones(1, 2, requires_grad=True)
-    state.commit(torch.tensor([0]), value * 2, torch.tensor([12]))
+    state.write(torch.tensor([0]), value * 2, torch.tensor([12]))
     assert not state.memory.requires_grad

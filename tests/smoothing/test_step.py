@@ -69,7 +69,7 @@ def test_the_objective_changes_gradients(kind: str) -> None:
             model.update_state(batch)
         optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)
         negatives = (stream[60:].dst.unsqueeze(1) + 1) % 12
-        model.smoothing = PRES(beta=beta, filter=False).build(model.memory.memory) if beta else None
+        model.smoothing = PRES(beta=beta, filter=False).build(model.memory) if beta else None
         train_on_batch(model, prepare(model, stream[60:], negatives, len(negatives))[0], optimiser)
         return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
@@ -101,7 +101,7 @@ def test_evaluation_leaves_trackers_as_they_are_and_the_filter_on(kind: str) -> 
 def test_a_corrected_memory_does_not_depend_on_roles_or_on_the_batch_to_come(kind: str) -> None:
     stream = stream_of(random_events(seed=2, n=80))
     model = make(kind, stream).train()
-    model.smoothing = PRES().build(model.memory.memory)
+    model.smoothing = PRES().build(model.memory)
     optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)
     for batch in TemporalBatches(stream[:60], 20):
         train_on_batch(
@@ -165,7 +165,7 @@ def test_trackers_hold_the_transitions_of_endpoints_and_of_negatives_with_mail(k
 def test_algorithm_2_embeds_the_measurement_but_keeps_the_correction(kind: str) -> None:
     stream = stream_of(random_events(seed=4, n=60))
     model = make(kind, stream).train()
-    model.smoothing = PRES(embed="measured").build(model.memory.memory)
+    model.smoothing = PRES(embed="measured").build(model.memory)
     optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)
     for batch in TemporalBatches(stream[:40], 10):
         train_on_batch(

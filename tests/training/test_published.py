@@ -224,7 +224,7 @@ def test_whom_negatives_write_to_need_not_be_observed() -> None:
     stream, negatives = stream_of(the_events(), nodes=NODES), the_negatives()
     model = make("jodie", stream).train()
     smoothing = PRES(keep="measured", negative_messages=True, components=1)
-    model.smoothing = smoothing.build(model.memory.memory)
+    model.smoothing = smoothing.build(model.memory)
     optimiser = torch.optim.SGD([weight for weight in model.parameters() if weight.requires_grad], lr=0.1)
     for prepared in prepare(model, stream[:TRAINED], negatives[:TRAINED], B, step_size=3):
         train_on_batch(model, prepared.ready(model), optimiser)

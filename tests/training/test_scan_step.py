@@ -102,7 +102,7 @@ def test_the_gradients_of_a_step_are_those_through_a_loop_over_events(
     known = (x.double() - train.mean(0).double()) / train.std(0, correction=0).double()
     slow = scan_twin(model, events, known, again=12)
     smoothing = None if coherence is None else PRES(filter=False, coherence=coherence, beta=0.4)
-    model.smoothing = None if smoothing is None else smoothing.build(model.memory.memory)
+    model.smoothing = None if smoothing is None else smoothing.build(model.memory)
     optimiser = still(model)
     for start in (0, 30, 60):
         prepared = prepared_for(model, stream[start : start + 30], staleness, seed=start)
@@ -148,7 +148,7 @@ def test_the_coherence_objective_moves_the_gradient_of_the_cell(coherence: Any) 
     found = []
     for smoothing in (None, PRES(filter=False, coherence=coherence, beta=0.5)):
         model = make("jodie", stream_of(events), cell="scan").train()
-        model.smoothing = None if smoothing is None else smoothing.build(model.memory.memory)
+        model.smoothing = None if smoothing is None else smoothing.build(model.memory)
         for start in (0, 250):  # there are no memories before the first window
             batch = prepared_for(model, stream_of(events)[start : start + 250], 50)
             means = train_on_scan(model, batch, still(model))

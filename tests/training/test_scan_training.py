@@ -96,7 +96,7 @@ def test_a_state_of_the_middle_of_an_epoch_goes_on_to_the_bit(kind: str) -> None
     for _ in range(4):
         first.train_next_batch()
     middle = first.state()
-    assert int(middle.model["memory.position"]) == 400
+    assert int(middle.model["memory.events"]) == 400
     other = trainer_of(kind)
     ends = []
     for trainer in (first, other):

@@ -64,7 +64,7 @@ def evaluate(
     settings = opened.run.config
     if batch_size is None:
         batch_size = settings["eval_batch_size"]
-    computing = arithmetic(opened.model.memory.memory.device, settings["precision"])
+    computing = arithmetic(opened.model.memory.device, settings["precision"])
     bars = Progress(console=stderr, transient=True, disable=not stderr.is_terminal)
     with computing, bars as progress:
         task = progress.add_task("evaluating", total=None)

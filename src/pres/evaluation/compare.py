@@ -122,7 +122,7 @@ def compare(
         raise OptionError(f"name at least one strategy of {', '.join(STRATEGIES)}.")
     for strategy in strategies:
         check_choice("strategy", strategy, STRATEGIES)
-    events = events.to(model.memory.memory.device)
+    events = events.to(model.memory.device)
     model.check_stream(events)
     split = events.split()
     scored: EventStream = getattr(split, part)
@@ -133,7 +133,7 @@ def compare(
         NegativeSampler(events, strategy, pool=pool, train_end=len(split.train)) for strategy in strategies
     ]
     seen = seen_in(split.train, scored)
-    replayed = anew or int(model.memory.position) != scored.offset
+    replayed = anew or model.memory.position != scored.offset
     levels = staleness_levels(staleness, batch_size)
     passes = sum(1 if level == 0 else len(strategies) for level in levels)
     to_do = passes * (1 + len(others)) * len(scored) + (scored.offset if replayed else 0)

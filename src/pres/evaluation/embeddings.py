@@ -40,8 +40,8 @@ def source_embeddings(
     model.check_stream(events)
     replayed, train_end = scratch_of(model), len(events.split().train)
     replayed.reset()
-    found = torch.empty(len(events), model.embedding.dim, dtype=model.memory.memory.dtype)
-    for batch in TemporalBatches(events.to(model.memory.memory.device), batch_size):
+    found = torch.empty(len(events), model.embedding.dim, dtype=model.memory.dtype)
+    for batch in TemporalBatches(events.to(model.memory.device), batch_size):
         stop = batch.offset + len(batch)
         nobody = batch.dst.new_empty(len(batch), 0)
         if replayed.scans:

@@ -280,7 +280,7 @@ def link_scores_of_each(
 
 def _check_position(model: MDGNN, part: EventStream) -> None:
     """Raise unless the memory has taken in exactly what lies before the part."""
-    known = int(model.memory.position)
+    known = model.memory.position
     if known < part.offset:
         raise OptionError(
             f"the memory has taken in {known:,} events, but the part begins at event {part.offset:,}: absorb "

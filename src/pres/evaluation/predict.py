@@ -85,13 +85,13 @@ def predict_pairs(
     """Return the scores of pairs that were read already; see `predict`."""
     if batch_size < 1:
         raise OptionError(f"batch_size={batch_size}: a batch holds at least one event.")
-    events = events.to(model.memory.memory.device)
+    events = events.to(model.memory.device)
     model.check_stream(events)
     # Each distinct pair once, and in one order: equal rows get equal bits, wherever they stand.
     _, couple = torch.unique(pairs.src * (events.num_nodes + 1) + pairs.dst, return_inverse=True)
     chosen, place = once_each(couple, pairs.t)
     src, dst, t = (column[chosen].to(events.t.device) for column in (pairs.src, pairs.dst, pairs.t))
-    known, train_end = int(model.memory.position), len(events.split().train)
+    known, train_end = model.memory.position, len(events.split().train)
     replays = _replays(known, first_at(events.t, t), len(events), batch_size)
     to_do, done = sum(replay.events for replay in replays), 0
     logits = torch.empty(len(src), dtype=torch.float64, device=src.device)
@@ -101,7 +101,7 @@ def predict_pairs(
         if replay.start < known:
             worker.reset()  # trackers, too: they follow the training part again
         for position, rows in replay.stops:
-            for batch in TemporalBatches(events[int(worker.memory.position) : position], batch_size):
+            for batch in TemporalBatches(events[worker.memory.position : position], batch_size):
                 take_in(worker, batch, follow=replay.start < known and batch.offset < train_end)
                 done += len(batch)
                 if on_progress is not None:

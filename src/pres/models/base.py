@@ -107,7 +107,7 @@ class MDGNN(SubgraphSampler):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Follow `to` and its kin: index and times move with the weights, but keep their type."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        device = self.memory.memory.device
+        device = self.memory.device
         if self.index is not None:
             self.index = self.index.to(device)
         self._t = self._t.to(device)
@@ -149,20 +149,18 @@ class MDGNN(SubgraphSampler):
 
     def check_stream(self, events: EventStream) -> None:
         """Raise unless ``events`` is the whole stream that the model was made from."""
-        check_whole(events, self._t, len(self.memory.memory))
+        check_whole(events, self._t, self.memory.num_nodes)
 
     def updated_memory(self, nodes: Tensor) -> States:
         """Return the memory of distinct nodes, their pending mail taken in: ``s' = mem(s, msg(mail))``."""
         state = self.memory
         if isinstance(state, ScanMemory):
-            return self.scanned(self.window(int(state.position), int(state.position))).updated_memory_all(
-                nodes
-            )
-        previous, previous_update = rows(state.memory, nodes), state.last_update.index_select(0, nodes)
-        pending = state.mails_received.index_select(0, nodes) > 0
+            return self.scanned(self.window(state.position, state.position)).updated_memory_all(nodes)
+        stored = state.read(nodes)
+        previous, previous_update, pending = stored.memory, stored.last_update, stored.received > 0
         measured, last_update, mailed = previous, previous_update, pending.nonzero().squeeze(1)
         if len(mailed):
-            mail = state.mail_of(nodes[mailed])
+            mail = state.read_mail(nodes[mailed])
             updated = self.updated(rows(previous, mailed), previous_update.index_select(0, mailed), mail)
             measured, last_update = updated.to(previous.dtype), mail.newest_t
             if len(mailed) < len(nodes):
@@ -176,7 +174,7 @@ class MDGNN(SubgraphSampler):
             previous_update=previous_update,
             last_update=last_update,
             pending=pending,
-            last_event=state.last_event.index_select(0, nodes),
+            last_event=stored.last_event,
         )
 
     def window(self, start: int, stop: int) -> Window:
@@ -284,7 +282,7 @@ class MDGNN(SubgraphSampler):
             return
         if sequential:
             self.sequential.update_state(inside or self.sequential.memory(self, batch, states))
-            self.memory.position.fill_(batch.offset + len(batch))
+            self.memory.advance(batch.offset + len(batch))
             return
         if routing is None:
             routing = self.route(batch)
@@ -296,9 +294,9 @@ class MDGNN(SubgraphSampler):
             states, places = self.updated_memory(nodes), None
         if places is None:
             places = states.places_of(nodes)
-        self.memory.commit(nodes, rows(states.kept, places), states.last_update.index_select(0, places))
+        self.memory.write(nodes, rows(states.kept, places), states.last_update.index_select(0, places))
         self._send_mail(batch, routing)
-        self.memory.position.fill_(batch.offset + len(batch))
+        self.memory.advance(batch.offset + len(batch))
 
     @torch.no_grad()
     def update_state_observed(
@@ -325,7 +323,7 @@ class MDGNN(SubgraphSampler):
             states.measured,
             states.corrected,
             states.last_update - states.previous_update,
-            self.mailboxes.mails_received.index_select(0, states.nodes),
+            self.mailboxes.received(states.nodes),
         )
         places = {role: states.places_of(nodes) for role, nodes in roles.items()}
         places = {role: place[states.pending[place]] for role, place in places.items()}
@@ -336,14 +334,14 @@ class MDGNN(SubgraphSampler):
         """Give every recipient of this batch one mail: of its last event, or the mean of all."""
         last, counts = routing.last, routing.counts
         needed = last if self.aggregate == "last" else routing.raw_messages
-        memories = rows(self.memory.memory, needed.own), rows(self.memory.memory, needed.partner)
+        memories = self.memory.read_memory(needed.own), self.memory.read_memory(needed.partner)
         content = torch.cat([*memories, self.about(batch, needed)], dim=1)
         if self.aggregate == "mean":
             group = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
             total = content.new_zeros(len(counts), content.shape[1]).index_add_(0, group, content)
             content = total / counts.unsqueeze(1)
         t = batch.t.index_select(0, last.at)
-        self.mailboxes.deliver(last.to, content, batch.offset + last.at, t)
+        self.mailboxes.write_mail(last.to, content, batch.offset + last.at, t)
         self.mailboxes.write_last_event(routing.endpoints, batch.t[routing.last_events])
 
     def about(self, batch: EventStream, raw_messages: RawMessages) -> Tensor:
@@ -351,5 +349,5 @@ class MDGNN(SubgraphSampler):
         parts = [self.node_encoding(raw_messages.own), self.node_encoding(raw_messages.partner)]
         if self.message.mailed:
             events = batch.offset + raw_messages.at
-            parts.append(self.message.features.numeric(events, self.mailboxes.mail.dtype))
+            parts.append(self.message.features.numeric(events, self.memory.dtype))
         return torch.cat(parts, dim=1)

@@ -79,7 +79,7 @@ def num_batches_of(batches: EventStream, b: int) -> int:
 def check_next(batch: EventStream, start: int, times: Tensor, memory: Memory | ScanMemory) -> None:
     """Raise unless ``batch`` is of the stream with these times, and not in the memory yet."""
     check_slice(batch, times, "the model")
-    known = int(memory.position)
+    known = memory.position
     if start < known:
         raise _known_already(known, start)
 
@@ -93,7 +93,7 @@ def _known_already(known: int, start: int) -> OptionError:
 
 def check_stands(memory: ScanMemory, start: int) -> None:
     """Raise unless memory has taken in all events up to a batch that is to be scanned, and none of it."""
-    known = int(memory.position)
+    known = memory.position
     if start < known:
         raise _known_already(known, start)
     if start > known:
@@ -110,7 +110,7 @@ def check_pairs(
     if src.ndim != 1 or not src.shape == dst.shape == t.shape:
         shapes = ", ".join(str(list(given.shape)) for given in (src, dst, t))
         raise OptionError(f"src, dst and t have the shapes {shapes}: give one of each per pair.")
-    known = int(memory.position)
+    known = memory.position
     if not known <= position <= len(times):
         raise OptionError(
             f"position={position:,} is not between the {known:,} events that the memory has taken in and "

@@ -117,7 +117,7 @@ class BatchIncidences:
         begun = some & (before >= 0) & (rows(self.node, before.clamp(min=0)) == nodes)
         before = torch.where(begun, before, -1)
         older = slot - inside  # counted from the newest mail in the stored mailbox
-        stored = rows(memory.mails_received, nodes).unsqueeze(1)
+        stored = memory.received(nodes).unsqueeze(1)
         return Versions(
             node=nodes,
             before=before,
@@ -141,14 +141,14 @@ def find_incidences(model: MDGNN, batch: EventStream) -> BatchIncidences:
     # With each event a batch of its own, "batch" is "fresh".
     cutoffs = None if neighbourly is None else neighbourly.cutoffs(batch, "fresh")
     raw_messages = one_per_event(raw_messages_of(batch, neighbourly, cutoffs, model.neighbours), b)
-    keys, nodes, events = incidences_of(batch.src, batch.dst, len(model.mailboxes.last_update))
+    keys, nodes, events = incidences_of(batch.src, batch.dst, model.memory.num_nodes)
     at = torch.arange(b, device=batch.src.device)
     of_src, of_dst = (torch.searchsorted(keys, end * b + at) for end in (batch.src, batch.dst))
     other = torch.empty_like(nodes)
     other[of_src], other[of_dst] = of_dst, of_src
     none = nodes[:0]
     incidences = BatchIncidences(
-        num_nodes=len(model.mailboxes.last_update),
+        num_nodes=model.memory.num_nodes,
         node=nodes,
         event=events,
         keys=keys,

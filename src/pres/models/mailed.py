@@ -75,18 +75,19 @@ class MailWindow(Window):
         """Return the memory inside the window, which memory must stand at the beginning of."""
         assert isinstance(memory, ScanMailboxes) and isinstance(updater, MailboxScan)
         assert isinstance(message, EventMessage)
-        begin, time = rows(memory.memory, self.node), message.time
+        (begin, last_event), time = memory.read(self.node), message.time
         places, stored = self._stored(memory)
+        stored_mails, stored_events = memory.read_mails(stored)
         events = torch.arange(len(self.events), device=begin.device) + self.events.offset
         states, mails = updater(
             begin,
             node_encoding(self.node),
             message.features(events, begin.dtype),
-            time(self.since_last(memory)),
-            rows(memory.mail.flatten(0, 1), stored),
+            time(self.since_last(last_event)),
+            stored_mails,
             time(ages_of(begin.device) * time.scale),
             Chains(self.first, self.chain, self.other, self.event),
-            self._reading(places, rows(memory.mail_event.view(-1), stored), time.scale, updater.heads),
+            self._reading(places, stored_events, time.scale, updater.heads),
         )
         return ScannedMail(self, memory, begin, states, mails)
 
@@ -143,7 +144,7 @@ class ScannedMail(Scanned):
         newest = (left <= memory.slots).nonzero().squeeze(1)  # the others have no slot any more
         known, rank = rows(known, newest), rows(rows(counts, group) - left, newest)
         mails = rows(self.mails, rows(window.mail, known))
-        memory.deliver(rows(to, newest), rank, window.events.offset + rows(at, known), mails)
+        memory.write_mails(rows(to, newest), rank, window.events.offset + rows(at, known), mails)
 
 
 def _sorted(keys: Tensor) -> Tensor:

@@ -41,8 +41,9 @@ class Contents:
         own = torch.cat([memory, rows(memory, incidences.other), beside], dim=1)
         # One mail takes the place of another, so nothing is left of older ones where there is one slot.
         self.recipients = incidences.node[:0] if state.slots == 1 else distinct(incidences.raw_messages.to)
-        older = rows(state.mail.flatten(1), self.recipients).view(-1, state.mail_dim)
-        self.table = torch.cat([own, older.to(own.dtype)]) if len(older) else own
+        older, event, t = state.read_mailboxes(self.recipients)
+        self.older_event, self.older_t = event.flatten(), t.flatten()
+        self.table = torch.cat([own, older.flatten(0, 1).to(own.dtype)]) if len(older) else own
 
     def write(self, moved: Tensor, memory: Tensor) -> None:
         """Let some incidences have other memories; without gradients."""
@@ -60,10 +61,10 @@ class Reading:
         batch: EventStream,
         incidences: BatchIncidences,
         versions: Versions,
-        recipients: Tensor,
+        contents: Contents,
     ) -> None:
-        self.model, self.versions = model, versions
-        state = model.mailboxes
+        self.model, self.versions, state = model, versions, model.mailboxes
+        self.stored = state.read(versions.node)  # as the batch found it
         raw_message = versions.read.clamp(min=0)
         at = incidences.raw_messages.at[raw_message]
         self.content, self.event, self.t = incidences.about[raw_message], batch.offset + at, batch.t[at]
@@ -71,22 +72,23 @@ class Reading:
         self.newest_t = batch.t[at[:, 0]]  # the first slot is a raw message of the batch, and none is newer
         if state.slots > 1:  # else the raw message has taken the place of older mail
             inside, node, slot = self.mask, versions.node.unsqueeze(1), versions.stored.clamp(min=0)
-            older = len(incidences.node) + torch.searchsorted(recipients, node) * state.slots + slot
-            self.content = torch.where(inside, self.content, older)
-            self.event = torch.where(inside, self.event, state.mail_event[node, slot])
-            self.t = torch.where(inside, self.t, state.mail_t[node, slot])
+            older = torch.searchsorted(contents.recipients, node) * state.slots + slot
+            self.content = torch.where(inside, self.content, len(incidences.node) + older)
+            self.event = torch.where(inside, self.event, contents.older_event[older])
+            self.t = torch.where(inside, self.t, contents.older_t[older])
             self.mask = inside | (versions.stored >= 0)
 
     def previous(
         self, memory: Tensor, last_update: Tensor, some: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Return the memory `[w, d]` that moments had at their incidence before, and the time it is of."""
-        state, versions = self.model.mailboxes, self.versions if some is None else self.versions[some]
-        begun, before = versions.before >= 0, versions.before.clamp(min=0)
-        since = torch.where(begun, last_update[before], state.last_update[versions.node])
+        every = self.versions.before, self.stored.last_update, self.stored.memory
+        before, stored_update, stored = every if some is None else (part[some] for part in every)
+        begun, before = before >= 0, before.clamp(min=0)
+        since = torch.where(begun, last_update[before], stored_update)
         found = rows(memory, before)
-        if state.slots > 1:  # else who has a raw message has had an event
-            found = torch.where(begun.unsqueeze(1), found, rows(state.memory, versions.node))
+        if self.model.mailboxes.slots > 1:  # else who has a raw message has had an event
+            found = torch.where(begun.unsqueeze(1), found, stored)
         return found, since
 
     def update(self, contents: Contents, last_update: Tensor, some: Tensor | None = None) -> Tensor:

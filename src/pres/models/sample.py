@@ -162,7 +162,7 @@ class SubgraphSampler(nn.Module):
         They are seen as events of a temporal batch that begins at ``position``, by default where the memory
         stands: the pairs of a batch look as the batch does. No pair sees an event at or after its time.
         """
-        position = int(self.memory.position) if position is None else position
+        position = self.memory.position if position is None else position
         check_pairs(src, dst, t, position, self._t, self.memory)
         group = None
         if self.per_node:
@@ -213,7 +213,7 @@ class SubgraphSampler(nn.Module):
         """Return a subgraph with what the embedding can make of it before it has the weights."""
         if subgraph.ranked is None or not isinstance(self.embedding, TemporalAttention):
             return subgraph
-        dtype = self.memory.memory.dtype
+        dtype = self.memory.dtype
         return replace(
             subgraph, prepared=self.embedding.prepare(subgraph.ranked, subgraph.hops, dtype, subgraph.apart)
         )

@@ -100,10 +100,10 @@ class Window:
         own = rows(self.keys, entry.clamp(min=0)) >= nodes * w
         return torch.where(own, entry, -1)
 
-    def since_last(self, memory: ScanMemory) -> Tensor:
-        """Return the time `[h]` since the event before of each entry's node."""
+    def since_last(self, last_event: Tensor) -> Tensor:
+        """Return the time `[h]` since each entry's last event; ``last_event`` `[c]` is before each chain."""
         t = rows(self.events.t, self.event)
-        before = torch.cat([t[:1], t[:-1]]).index_copy(0, self.first, rows(memory.last_event, self.node))
+        before = torch.cat([t[:1], t[:-1]]).index_copy(0, self.first, last_event)
         return t - before
 
     def scanned(
@@ -111,8 +111,8 @@ class Window:
     ) -> Scanned:
         """Return the memory inside the window, which memory must stand at the beginning of."""
         assert isinstance(message, EventMessage) and isinstance(updater, ScanUpdater)
-        begin = rows(memory.memory, self.node)
-        about = message(self.events.offset + self.event, self.since_last(memory), begin.dtype)
+        begin, last_event = memory.read(self.node)
+        about = message(self.events.offset + self.event, self.since_last(last_event), begin.dtype)
         states = updater(begin, node_encoding(self.node), about, self.first, self.chain, self.other)
         return Scanned(self, memory, begin, states)
 
@@ -146,11 +146,12 @@ class Scanned:
 
     def updated_memory(self, nodes: Tensor, entries: Tensor) -> States:
         """Return the memory of nodes `[u]` after their entries `[u]`; nodes without one (-1) come last."""
-        memory, window, inside = self.memory, self.window, int((entries >= 0).sum())
+        window, inside = self.window, int((entries >= 0).sum())
         entries, outside = entries[:inside], nodes[inside:]
-        found = torch.cat([rows(self.states, entries), rows(memory.memory, outside).to(self.states.dtype)])
+        stored = self.memory.read(outside)
+        found = torch.cat([rows(self.states, entries), stored.memory.to(self.states.dtype)])
         within = rows(window.events.t, rows(window.event, entries))
-        last_event = torch.cat([within, rows(memory.last_event, outside)])
+        last_event = torch.cat([within, stored.last_event])
         moved = torch.arange(len(nodes), device=nodes.device) < inside
         return States(
             nodes=nodes,
@@ -184,5 +185,5 @@ class Scanned:
         begun = (entry >= 0).nonzero().squeeze(1)
         entry = rows(entry, begun)
         last_event = rows(window.events.t, rows(window.event, entry))
-        self.memory.commit(rows(window.node, begun), rows(self.states, entry), last_event)
-        self.memory.position.fill_(position)
+        self.memory.write(rows(window.node, begun), rows(self.states, entry), last_event)
+        self.memory.advance(position)

@@ -10,8 +10,6 @@ import torch
 from torch import Tensor
 
 from pres.models.base import MDGNN
-from pres.nn.memory import Memory
-from pres.nn.scan_memory import ScanMemory
 
 Model = TypeVar("Model", bound=MDGNN)
 
@@ -29,7 +27,7 @@ def scratch_of(model: Model) -> Model:
     """
     state = {id(value) for value in model.state_dict(keep_vars=True).values()}
     copied = _copy(model, [*model.parameters(), *(b for b in model.buffers() if id(b) not in state)])
-    _add_blank_node(copied.memory)
+    copied.memory.add_node()
     table = copied.node_encoding.table
     copied.node_encoding.table = torch.cat([table, table.new_zeros(1, table.shape[1])])
     if copied.node_x is not None:
@@ -45,10 +43,3 @@ def _copy(model: Model, shared: Iterable[Tensor]) -> Model:
     # What is known of the stream alone is shared; so are levels, wherever they are found first.
     kept = {id(part): part for part in (*shared, model.index, model._events, model._t, model.sequential)}
     return copy.deepcopy(model, kept).eval()
-
-
-def _add_blank_node(memory: Memory | ScanMemory) -> None:
-    for name, row in memory.blank().named_buffers():
-        own = memory.get_buffer(name)
-        if own.ndim:
-            setattr(memory, name, torch.cat([own, row.to(own)]))

@@ -61,7 +61,7 @@ class SequentialMemory:
         """Return the memory of nodes with raw messages."""
         model, incidences = self.model, self.incidences
         versions = incidences.after(nodes, version, model.mailboxes)
-        reading = Reading(model, self.batch, incidences, versions, self.contents.recipients)
+        reading = Reading(model, self.batch, incidences, versions, self.contents)
         previous, previous_update = reading.previous(self.contents.memory, self.last_update)
         begun, before = versions.before >= 0, versions.before.clamp(min=0)
         last_event = self.batch.t[incidences.event[before]]
@@ -73,7 +73,7 @@ class SequentialMemory:
             previous_update=previous_update,
             last_update=reading.newest_t,
             pending=torch.ones_like(begun),
-            last_event=torch.where(begun, last_event, model.mailboxes.last_event[versions.node]),
+            last_event=torch.where(begun, last_event, reading.stored.last_event),
         )
 
 
@@ -104,7 +104,7 @@ class SequentialPass:
         memory, last_update = states.kept.detach()[place], states.last_update[place]
         contents = Contents(model, batch, incidences, memory)
         if len(incidences.moved):
-            mail = Reading(model, batch, incidences, incidences.versions, contents.recipients)
+            mail = Reading(model, batch, incidences, incidences.versions, contents)
             last_update[incidences.moved] = mail.newest_t
             for some in self._by_level(batch, incidences):
                 contents.write(incidences.moved[some], mail.update(contents, last_update, some))
@@ -138,6 +138,6 @@ class SequentialPass:
         newest = (from_end < state.slots).nonzero().squeeze(1)  # the others would be lost at once
         rank = (counts.clamp(max=state.slots)[place] - 1 - from_end)[newest]
         kept, content = raw_messages[newest], rows(found.contents.table, incidences.about[newest])
-        state.commit(incidences.node[last], found.memory[last], found.last_update[last])
-        state.deliver(kept.to, content, batch.offset + kept.at, batch.t[kept.at], rank)
+        state.write(incidences.node[last], found.memory[last], found.last_update[last])
+        state.write_mail(kept.to, content, batch.offset + kept.at, batch.t[kept.at], rank)
         state.write_last_event(incidences.node[last], batch.t[incidences.event[last]])

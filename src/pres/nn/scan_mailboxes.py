@@ -32,28 +32,23 @@ class ScanMailboxes(ScanMemory):
         self.mail_event: Tensor
         self.received: Tensor  # mails so far; the i-th, from 0, lies in slot i modulo `slots`
 
-    def reset(self) -> None:
-        """Forget everything, as before the first event."""
-        super().reset()
-        self.mail[self.received > 0] = 0  # written to only where something was: see `zeros_when_used`
-        self.mail_event.zero_()
-        self.received.zero_()
-
-    def blank(self) -> ScanMailboxes:
-        """Return the memory of one node that nothing has happened to."""
-        return ScanMailboxes(1, self.dim, self.slots, self.start)
-
     def newest(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """Return where the mails `[v, slots]` of nodes `[v]` are among all, the newest first, and if any is.
 
-        Places are those in ``mail_event.view(-1)`` and in ``mail.flatten(0, 1)``.
+        `read_mails` reads the mails at such places.
         """
         back = torch.arange(1, self.slots + 1, device=nodes.device)
         number = self.received.index_select(0, nodes).unsqueeze(1) - back
         return (nodes * self.slots).unsqueeze(1) + number % self.slots, number >= 0
 
+    def read_mails(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the mails `[p, dim]` at places `[p]`, and the event `[p]` of each."""
+        return self.mail.flatten(0, 1).index_select(0, places), self.mail_event.view(-1).index_select(
+            0, places
+        )
+
     @torch.no_grad()
-    def deliver(self, nodes: Tensor, rank: Tensor, event: Tensor, mail: Tensor) -> None:
+    def write_mails(self, nodes: Tensor, rank: Tensor, event: Tensor, mail: Tensor) -> None:
         """Put the mails `[m, dim]` of events `[m]` into the mailboxes of nodes `[m]`.
 
         ``rank`` `[m]` tells which of a node's new mails each is, counted from 0. A node may get as many as it

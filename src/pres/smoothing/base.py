@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from torch import Tensor, nn
 
 from pres.errors import OptionError
+from pres.nn.memory import MemoryStore
 from pres.settings import Settings
 
 Role = Literal["event", "negative"]  # of a node in a batch: an endpoint of its events, or drawn as a negative
@@ -123,8 +124,8 @@ class SmoothingSettings(Settings):
         """Whether the method corrects memory after every batch, which models with cell="scan" do not have."""
 
     @abstractmethod
-    def build(self, memory: Tensor, unit: float = 1.0, activity: Tensor | None = None) -> Smoothing:
-        """Return the method for a memory `[n, d]`, on its device and of its type.
+    def build(self, memory: MemoryStore, unit: float = 1.0, activity: Tensor | None = None) -> Smoothing:
+        """Return the method for a memory, on its device and of its type.
 
         Args:
             memory: The memory of all nodes.

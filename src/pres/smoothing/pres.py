@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pres.errors import OptionError, check_choice
+from pres.nn.memory import MemoryStore
 from pres.smoothing.base import Role, Smoothing, SmoothingSettings, Update
 from pres.smoothing.coherence import batch_coherence_loss, coherence_loss
 from pres.smoothing.trackers import Trackers
@@ -118,13 +119,13 @@ class PRES(SmoothingSettings):
         """Whether there is a filter."""
         return self.filter
 
-    def build(self, memory: Tensor, unit: float = 1.0, activity: Tensor | None = None) -> PRESSmoothing:
-        """Return PRES for a memory `[n, d]`; see `SmoothingSettings.build`."""
+    def build(self, memory: MemoryStore, unit: float = 1.0, activity: Tensor | None = None) -> PRESSmoothing:
+        """Return PRES for a memory; see `SmoothingSettings.build`."""
         anchors = None
         if self.anchors is not None:
-            activity = torch.zeros(len(memory)) if activity is None else activity
+            activity = torch.zeros(memory.num_nodes) if activity is None else activity
             anchors = torch.argsort(activity, descending=True, stable=True)[: self.anchors]
-        return PRESSmoothing(self, len(memory), memory.shape[1], unit, anchors).to(
+        return PRESSmoothing(self, memory.num_nodes, memory.dim, unit, anchors).to(
             memory.device, memory.dtype
         )
 

@@ -95,7 +95,7 @@ class Run:
         """Give ``model`` the run's best weights, and memory and mail as they were after validation."""
         saved = self.config["smoothing"]
         settings = None if saved is None else SmoothingSettings.from_dict(saved)
-        model.smoothing = None if settings is None else settings.build(model.memory.memory)
+        model.smoothing = None if settings is None else settings.build(model.memory)
         load_into(model, self.state)
 
     def _ways(self) -> str:

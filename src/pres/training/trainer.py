@@ -37,7 +37,7 @@ class Trainer:
     """
 
     def __init__(self, model: MDGNN, events: EventStream, config: FitConfig) -> None:
-        device = usable_device(config.device or model.memory.memory.device)
+        device = usable_device(config.device or model.memory.device)
         self.model, self.config, self.device = model.to(device), config, device
         events = events.to(device)
         model.check_stream(events)
@@ -237,7 +237,7 @@ class Trainer:
         load_into(self.model, state.model)
         self.epoch = state.epoch
         self.batches = self._cut(state.epoch)
-        known = int(self.model.memory.position)
+        known = self.model.memory.position
         if state.batch and (
             state.batch >= len(self.batches.bounds) or known != self.batches.bounds[state.batch]
         ):
@@ -262,7 +262,7 @@ def smoothing_for(model: MDGNN, events: EventStream, settings: SmoothingSettings
         return None
     train = events.split().train
     activity = torch.bincount(torch.cat([train.src, train.dst]), minlength=events.num_nodes)
-    return settings.build(model.memory.memory, time_units(events)[1], activity)
+    return settings.build(model.memory, time_units(events)[1], activity)
 
 
 def check_scan(model: MDGNN, config: FitConfig) -> None:

@@ -38,7 +38,7 @@ def test_memory_around_each_event_is_that_of_one_event_at_a_time(kind: str) -> N
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_replay_has_exact_memory_and_no_filter_and_leaves_the_model_alone(kind: str) -> None:
     model, slow = make(kind, STREAM), make(kind, STREAM)
-    model.smoothing = PRES().build(model.memory.memory)
+    model.smoothing = PRES().build(model.memory)
     model.update_state(STREAM[:10])
     before = {name: value.clone() for name, value in model.state_dict().items()}
     everyone = torch.arange(STREAM.num_nodes)

@@ -17,7 +17,7 @@ from pres.sampling import TemporalBatches
 
 def training_part(model: MDGNN, events: EventStream, limit: int | None) -> EventStream:
     """Return the events of the training part, or its first ``limit``, where the model is."""
-    events = events.to(model.memory.memory.device)
+    events = events.to(model.memory.device)
     model.check_stream(events)
     train = events.split().train
     if limit is None:

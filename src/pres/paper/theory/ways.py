@@ -43,7 +43,7 @@ def resynchronised(
         nodes, begin = nodes_of(batch), copied.memory.snapshot()
         start = copied.updated_memory(nodes).memory
         copied.update_state(batch)
-        updated, mails = copied.updated_memory(nodes), copied.mailboxes.mails_received[nodes]
+        updated, mails = copied.updated_memory(nodes), copied.mailboxes.received(nodes)
         copied.memory.restore(begin)
         copied.update_state(batch, sequential=True)
         found = [
