@@ -31,9 +31,7 @@ class Rows:
     def reset(self) -> None:
         zero, start, nothing = torch.zeros(self.dim), self.begin, torch.tensor(0)
         blank = {"memory": zero, "last_update": start, "last_event": start, "received": nothing}
-        self.rows: dict[int, dict[str, Any]] = defaultdict(
-            lambda: blank | {"mail": []}
-        )
+        self.rows: dict[int, dict[str, Any]] = defaultdict(lambda: blank | {"mail": []})
 
     def advance(self, position: int) -> None:
         self.position = position

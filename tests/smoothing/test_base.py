@@ -11,6 +11,7 @@ from torch import Tensor
 import pres
 from pres.errors import OptionError
 from pres.models.registry import build_model
+from pres.nn.memory import MemoryStore
 from pres.smoothing import PRES, Role, Smoothing, SmoothingSettings, Update
 from pres.training.checkpoint import TrainingState, state_of
 from pres.training.config import FitConfig
@@ -33,8 +34,8 @@ class Average(SmoothingSettings):
     def corrects(self) -> bool:
         return True
 
-    def build(self, memory: Tensor, unit: float = 1.0, activity: Tensor | None = None) -> Smoothing:
-        return Averaging(self, memory)
+    def build(self, memory: MemoryStore, unit: float = 1.0, activity: Tensor | None = None) -> Smoothing:
+        return Averaging(self, torch.zeros(memory.num_nodes, memory.dim))
 
 
 class Averaging(Smoothing):

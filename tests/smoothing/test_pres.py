@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from pres.errors import OptionError
+from pres.nn import ScanMemory
 from pres.smoothing import PRES, PRESSmoothing, Role, Update
 
 NODES = torch.arange(4)
@@ -97,7 +98,7 @@ def test_gamma_of_1_changes_no_bit() -> None:
 
 
 def test_without_a_filter_memory_is_as_measured_and_nothing_is_kept() -> None:
-    made = PRES(filter=False).build(torch.zeros(4, 2))
+    made = PRES(filter=False).build(ScanMemory(4, 2, torch.tensor(0)))
     assert made.correct(NODES, PREVIOUS, MEASURED, ELAPSED) is MEASURED
     assert not made.state_dict() and not made.observes and made.epoch_stats() == {}
 
