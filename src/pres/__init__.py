@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from pres import data, evaluation, models, nn, optim, paper, sampling, smoothing, training, tuning
     from pres.data import EventStream, load, read
     from pres.data.store.folder import open_store
-    from pres.data.store.write import write_store
+    from pres.data.storing import write_store
     from pres.errors import Notice, PresError
     from pres.evaluation import classify, compare, evaluate, predict
     from pres.models import APAN, JODIE, TGN
@@ -79,7 +79,7 @@ _HOME = {
     "predict": "pres.evaluation",
     "read": "pres.data",
     "state_bytes": "pres.tuning.state_bytes",
-    "write_store": "pres.data.store.write",
+    "write_store": "pres.data.storing",
 }
 
 

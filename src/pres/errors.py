@@ -1,6 +1,8 @@
 """One exception per failure a user can cause. Each message says what, where, and what to do."""
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
 
 
@@ -13,6 +15,14 @@ class PresError(Exception):
 
 class Notice(UserWarning):
     """Something the library decided for the user (a guessed column, a sort) and wants to be heard."""
+
+
+def notify(message: str) -> None:
+    """Warn of a decision, at the line outside the library that led to it."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "pres":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, Notice, stacklevel=level)
 
 
 class SourceNotFoundError(PresError):

@@ -10,7 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pres.data.ids import IdMap
-from pres.data.stream import Event, EventStream, StreamInfo
+from pres.data.info import StreamInfo
+from pres.data.stream import Event, EventStream
 from pres.errors import DegenerateStreamError, OptionError
 from tests.streams import as_stream, small_streams
 

@@ -6,8 +6,8 @@ from hypothesis import given
 
 import pres
 from pres.data import summary
-from pres.data.stream import EventStream, StreamInfo
-from pres.data.summary import human_duration
+from pres.data.info import StreamInfo, human_duration
+from pres.data.stream import EventStream
 from tests.oracles import summary as oracle
 from tests.oracles.sampling import Event
 from tests.streams import as_stream, small_streams
@@ -44,10 +44,10 @@ def test_summary_of_a_stream_known_by_hand() -> None:
 
 def test_the_mean_gap_is_found_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     events = pres.load("synthetic", num_events=500)
-    wanted = float(summary.gaps_between_events_of_a_node(events).double().mean())
+    wanted = float(summary.gaps_of_nodes(events.src, events.dst, events.t, events.num_nodes).double().mean())
     for at_once in (1, 7, 500):
         monkeypatch.setattr(summary, "_AT_ONCE", at_once)
-        assert summary.mean_gap(events) == wanted
+        assert events.mean_gap() == wanted
 
 
 def test_summary_of_an_empty_slice_and_of_a_stream_without_labels() -> None:
@@ -72,7 +72,8 @@ def test_a_person_can_read_a_stream() -> None:
     )
     assert repr(events).splitlines() == [
         "EventStream 'clicks (featureless)': 3 events, 4 nodes (2 sources → 2 destinations, undirected)",
-        "  t         1,700,000,000 … 1,702,592,000 s, spanning 30.0 days",
+        "  t         2023-11-14 22:13:20 … 2023-12-14 22:13:20 (1,700,000,000 … 1,702,592,000 s), "
+        "spanning 30.0 days",
         "  features  4 per event, 'kind' (2 categories)",
         "  labels    one per event",
     ]
@@ -105,4 +106,4 @@ def test_the_mean_gap_of_many_long_lives_in_nanoseconds_does_not_overflow() -> N
     t = torch.cat([torch.zeros(nodes, dtype=torch.int64), torch.full((nodes,), year)])
     events = EventStream(src, torch.full_like(src, nodes), t)
     gaps = nodes + 2 * nodes - 1  # one of each source, and those of their common partner
-    assert summary.mean_gap(events) == pytest.approx((nodes * year + year) / gaps)
+    assert events.mean_gap() == pytest.approx((nodes * year + year) / gaps)

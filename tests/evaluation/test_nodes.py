@@ -10,7 +10,8 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 import pres
-from pres.data.stream import EventStream, StreamInfo
+from pres.data.info import StreamInfo
+from pres.data.stream import EventStream
 from pres.errors import LabelError, OptionError
 from pres.evaluation.embeddings import source_embeddings
 from pres.evaluation.nodes import Classification, DecoderEpoch, classify, label_metrics

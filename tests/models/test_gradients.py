@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from pres.data.stream import EventStream, StreamInfo
+from pres.data.info import StreamInfo
+from pres.data.stream import EventStream
 from pres.models import MDGNN
 from pres.sampling import TemporalBatches
 from tests.models.conftest import KINDS, make, random_events, stream_of

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from pres.data.stream import EventStream, StreamInfo
+from pres.data.info import StreamInfo
+from pres.data.stream import EventStream
 from pres.errors import OptionError
 from pres.models import MDGNN, scanned
 from pres.models.scanned import RESCANNED

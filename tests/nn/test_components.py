@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pres.data.stream import EventStream, StreamInfo
+from pres.data.info import StreamInfo
+from pres.data.stream import EventStream
 from pres.errors import OptionError
 from pres.models import TGN
 from pres.nn import EdgeFeatures, IdentityMessage, Memory, MLPMessage, TemporalAttention, TimeEncoding

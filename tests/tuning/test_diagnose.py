@@ -3,7 +3,8 @@ import json
 import pytest
 import torch
 
-from pres.data.stream import EventStream, StreamInfo
+from pres.data.info import StreamInfo
+from pres.data.stream import EventStream
 from pres.errors import OptionError
 from pres.sampling import PendingProfile, TemporalBatches
 from pres.tuning import diagnose

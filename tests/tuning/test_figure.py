@@ -4,7 +4,8 @@ import pytest
 import torch
 from matplotlib import image
 
-from pres.data.stream import EventStream, StreamInfo
+from pres.data.info import StreamInfo
+from pres.data.stream import EventStream
 from pres.errors import OptionError, StorageError
 from pres.tuning import diagnose
 from tests.streams import as_stream

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.table import Table
 
-    from pres.data.tabular.table import Table as Source
+    from pres.data.tabular.rows import Table as Source
 
 _SHOWN = 10
 
@@ -45,7 +45,7 @@ def predict(
     from rich.progress import Progress
 
     from pres.data.tabular.pairs import pair_columns, read_pairs
-    from pres.data.tabular.table import open_table
+    from pres.data.tabular.rows import open_table
     from pres.data.tabular.write import beside, check_new, write_table
     from pres.evaluation.predict import predict_pairs
     from pres.training.opened import open_run

@@ -26,7 +26,7 @@ def store(
     Text and Parquet files are read in parts, so they may be larger than memory.
     """
     from pres.data.store.folder import open_store
-    from pres.data.store.write import write_store
+    from pres.data.storing import write_store
 
     options = reading if num_events is None else reading | {"num_events": num_events}
     folder = write_store(source, out, progress=stderr.is_terminal, **options)

@@ -2,7 +2,7 @@
 
 from pres.data.datasets.catalogue import Entry, catalogue
 from pres.data.datasets.load import load
-from pres.data.read import read
+from pres.data.reading import read
 from pres.data.stream import EventStream
 
 __all__ = ["Entry", "EventStream", "catalogue", "load", "read"]

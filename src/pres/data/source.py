@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import Any
 
-from pres.data import read
 from pres.data.datasets.load import load
 from pres.data.datasets.registry import DATASETS
+from pres.data.reading import OPTIONS, read
 from pres.data.stream import EventStream
 from pres.errors import OptionError, UnknownDatasetError, nearest
 
-_OF_A_FILE = [name for name in inspect.signature(read).parameters if name not in ("source", "features")]
+_OF_A_FILE = [name for name in OPTIONS if name != "features"]
 
 
 def events_from(source: str, options: dict[str, Any]) -> EventStream:

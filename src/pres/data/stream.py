@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import torch
@@ -15,14 +16,12 @@ from torch import Tensor
 
 from pres.data.ids import IdMap
 from pres.data.incidence import IndexArrays
+from pres.data.info import SECONDS_PER_UNIT, StreamInfo, date_text, epoch_unit, human_duration
+from pres.data.summary import Summary, mean_gap, summarise
 from pres.errors import DegenerateStreamError, OptionError
-
-if TYPE_CHECKING:
-    from pres.data.summary import Summary
 
 _PER_EVENT = ("src", "dst", "t", "x", "categories", "label", "row")
 COLUMNS = (*_PER_EVENT, "node_x")  # of a stream, where it has them
-SECONDS_PER_UNIT = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "h": 3600.0, "d": 86400.0}
 
 
 class Event(NamedTuple):
@@ -41,39 +40,14 @@ class Split(NamedTuple):
     test: EventStream
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Where a stream came from: enough to get it again."""
-
-    source: str  # an absolute path, or a dataset's name
-    options: dict[str, Any]  # those of pres.read or pres.load that were given
-
-
-@dataclass(frozen=True)
-class StreamInfo:
-    """What a stream is called and what its columns mean."""
-
-    name: str = "events"
-    variant: str | None = None  # how this copy differs from the published dataset, e.g. "featureless"
-    time_unit: str | None = None  # one of ns, us, ms, s, h, d; None if unknown
-    dates: bool = False  # whether the times were read from dates, and count from 1970
-    feature_names: tuple[str, ...] = ()
-    category_names: tuple[str, ...] = ()
-    category_levels: tuple[tuple[Any, ...], ...] = ()  # the user's value of each category index
-    origin: Origin | None = None  # None for events that were made in memory
-
-    @property
-    def title(self) -> str:
-        """The name with its variant: what every result carries."""
-        return self.name if self.variant is None else f"{self.name} ({self.variant})"
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class EventStream:
     """Events ``(src, dst, t)`` in time order, with optional features and labels.
 
     The constructor checks its input and keeps a copy; slices and splits are views and cost nothing.
-    Nothing in a stream can be reassigned, and its tensors are never written to.
+    Nothing in a stream can be reassigned, and its tensors are never written to. A stream that grows would
+    append to the columns, to ``ids`` and to ``index``, and hand out such views: everything else that is
+    derived from a stream (a split, a batch, a `TemporalIndex`) is made from a view of fixed length.
     """
 
     src: Tensor  # [n] int64
@@ -131,36 +105,33 @@ class EventStream:
         return Event(int(self.src[key]), int(self.dst[key]), self.t[key].item())
 
     def _view(self, start: int, stop: int) -> EventStream:
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        for name in _PER_EVENT:
-            if fields[name] is not None:
-                fields[name] = fields[name][start:stop]
-        if stop - start < len(self):
-            fields["index"] = None  # it is of all events
-        return unchecked(fields | {"offset": self.offset + start})
+        columns = {name: getattr(self, name) for name in _PER_EVENT}
+        cut = {name: None if column is None else column[start:stop] for name, column in columns.items()}
+        index = self.index if stop - start == len(self) else None  # it is of all events
+        return self._with(**cut, offset=self.offset + start, index=index)
 
     def to(self, device: torch.device | str) -> EventStream:
         """Return the stream with its tensors on ``device``."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        fields |= {k: v.to(device) for k, v in fields.items() if isinstance(v, Tensor)}
-        if torch.device(device).type != self.t.device.type:
-            fields["index"] = None  # mapped arrays stay where they are; a model moves an index of its own
-        return unchecked(fields)
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        moved = {name: None if column is None else column.to(device) for name, column in columns.items()}
+        # Mapped arrays stay where they are; a model moves an index of its own.
+        index = self.index if torch.device(device).type == self.t.device.type else None
+        return self._with(**moved, index=index)
 
     def without(self, *, edge: bool = False, node: bool = False) -> EventStream:
         """Return the stream without its edge or node features."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        if edge:
-            bare = dataclasses.replace(self.info, feature_names=(), category_names=(), category_levels=())
-            fields |= {"x": None, "categories": None, "info": bare}
-        if node:
-            fields["node_x"] = None
-        return unchecked(fields)
+        stream = self._with(node_x=None) if node else self
+        if not edge:
+            return stream
+        bare = dataclasses.replace(self.info, feature_names=(), category_names=(), category_levels=())
+        return stream._with(x=None, categories=None, info=bare)
 
     def with_info(self, info: StreamInfo) -> EventStream:
         """Return the same events under another description."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return unchecked(fields | {"info": info})
+        return self._with(info=info)
+
+    def _with(self, **changes: Any) -> EventStream:
+        return unchecked(**vars(self) | changes)
 
     def split(self, train: float = 0.70, val: float = 0.15) -> Split:
         """Return chronological train, validation and test parts; the test part gets the rest.
@@ -212,22 +183,66 @@ class EventStream:
             return None
         return (self.t[-1] - self.t[0]).item() * SECONDS_PER_UNIT[self.info.time_unit]
 
+    @property
+    def since_1970(self) -> bool:
+        """Whether times count from 1970: they were read from dates, or look like it in the stream's unit."""
+        if self.info.dates or len(self) == 0 or self.info.time_unit is None:
+            return self.info.dates
+        return epoch_unit(self.t[0].item(), self.t[-1].item()) == self.info.time_unit
+
+    def time_text(self, t: float) -> str:
+        """Return a time in words: a date if the stream's times count from 1970, otherwise the number."""
+        return date_text(t, self.info.time_unit) if self.since_1970 and self.info.time_unit else f"{t:,}"
+
     def summary(self) -> Summary:
         """Return the stream's statistics."""
-        from pres.data.summary import summarise
+        return summarise({name: getattr(self, name) for name in COLUMNS}, self.num_nodes)
 
-        return summarise(self)
+    def mean_gap(self) -> float:
+        """Return the mean time between consecutive events of the same node; 0 where no node has two."""
+        return mean_gap(self.src, self.dst, self.t, self.num_nodes)
+
+    def fingerprint(self) -> str:
+        """Return 16 hexadecimal digits that differ between streams of different events or features."""
+        digest = hashlib.blake2b(f"{len(self)} {self.num_nodes} {self.num_src}".encode(), digest_size=8)
+        for name in ("src", "dst", "t", "x", "categories", "node_x"):
+            values = getattr(self, name)
+            if values is not None:
+                digest.update(name.encode())
+                digest.update(values.cpu().contiguous().numpy().data)
+        return digest.hexdigest()
 
     def __repr__(self) -> str:
-        from pres.data.summary import describe
+        kind = "directed" if self.directed else "undirected"
+        if self.num_src is not None:
+            kind = f"{self.num_src:,} sources → {self.num_nodes - self.num_src:,} destinations, {kind}"
+        lines = [f"EventStream '{self.info.title}': {len(self):,} events, {self.num_nodes:,} nodes ({kind})"]
+        if len(self):
+            first, last, span = self.t[0].item(), self.t[-1].item(), self.span_seconds
+            unit = "" if self.info.time_unit is None else f" {self.info.time_unit}"
+            numbers = f"{first:,} … {last:,}{unit}"
+            dates = f"{self.time_text(first)} … {self.time_text(last)} ({numbers})"
+            spanning = "" if span is None else f", spanning {human_duration(span)}"
+            lines.append(f"  t         {dates if self.since_1970 else numbers}{spanning}")
+        lines.append(f"  features  {self._features() or 'none'}")
+        lines.append(f"  labels    {'none' if self.label is None else 'one per event'}")
+        if self.offset and len(self):
+            lines.append(f"  events    {self.offset:,} … {self.offset + len(self) - 1:,} of the whole stream")
+        return "\n".join(lines)
 
-        return describe(self)
+    def _features(self) -> str:
+        levels = zip(self.info.category_names, self.num_categories, strict=True)
+        parts = [] if self.x is None else [f"{self.x.shape[1]} per event"]
+        parts += [f"'{name}' ({count:,} categories)" for name, count in levels]
+        parts += [] if self.node_x is None else [f"{self.node_x.shape[1]} per node"]
+        return ", ".join(parts)
 
 
-def unchecked(fields: dict[str, Any]) -> EventStream:
-    """Return a stream of parts that are known to fit, without copying them."""
+def unchecked(**fields: Any) -> EventStream:
+    """Return a stream of columns and facts that are known to fit, without copying or checking them."""
     stream = object.__new__(EventStream)
-    stream.__dict__.update(fields)
+    defaults = dict.fromkeys(COLUMNS) | {"directed": False, "offset": 0, "index": None}
+    stream.__dict__.update(defaults | fields)
     return stream
 
 

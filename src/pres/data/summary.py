@@ -1,15 +1,17 @@
-"""What a person wants to know of a stream: its statistics and its description."""
+"""Statistics of the events of a stream."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from pres.data.incidence import check_key_range, distinct, incidences, occurring
-from pres.data.stream import EventStream
 
+_WIDE = ("x", "categories", "node_x")
 _AT_ONCE = 1 << 22  # events of a pass that are looked at together
 
 
@@ -36,96 +38,58 @@ class Summary:
     positives: int | None  # events with a non-zero label; None without labels
 
 
-def summarise(events: EventStream) -> Summary:
-    """Return the statistics of ``events`` in O(n log n)."""
-    n = len(events)
-    check_key_range(events.num_nodes, events.num_nodes)
-    distinct_pairs = len(distinct(events.src * events.num_nodes + events.dst))
-    _, run_lengths = torch.unique_consecutive(events.t, return_counts=True)
-    entries = incidences(events.src, events.dst, events.num_nodes)
+def summarise(columns: Mapping[str, Any], num_nodes: int) -> Summary:
+    """Return the statistics of the events in a stream's columns, in O(n log n)."""
+    src, dst, t, label = (columns[name] for name in ("src", "dst", "t", "label"))
+    widths = {name: 0 if columns[name] is None else columns[name].shape[1] for name in _WIDE}
+    n = len(src)
+    check_key_range(num_nodes, num_nodes)
+    distinct_pairs = len(distinct(src * num_nodes + dst))
+    _, run_lengths = torch.unique_consecutive(t, return_counts=True)
+    entries = incidences(src, dst, num_nodes)
     return Summary(
         events=n,
-        nodes=events.num_nodes,
-        active_src=len(distinct(events.src)),
-        active_dst=len(distinct(events.dst)),
-        edge_features=0 if events.x is None else events.x.shape[1],
-        categorical_features=0 if events.categories is None else events.categories.shape[1],
-        node_features=0 if events.node_x is None else events.node_x.shape[1],
-        first_t=events.t[0].item() if n else 0,
-        last_t=events.t[-1].item() if n else 0,
+        nodes=num_nodes,
+        active_src=len(distinct(src)),
+        active_dst=len(distinct(dst)),
+        edge_features=widths["x"],
+        categorical_features=widths["categories"],
+        node_features=widths["node_x"],
+        first_t=t[0].item() if n else 0,
+        last_t=t[-1].item() if n else 0,
         distinct_t=len(run_lengths),
         most_events_at_one_t=int(run_lengths.max()) if n else 0,
         self_loops=2 * n - len(entries.keys),
         distinct_pairs=distinct_pairs,
         repeated_share=1 - distinct_pairs / n if n else 0.0,
         most_events_of_a_node=int(torch.bincount(entries.nodes).max()) if n else 0,
-        mean_gap=mean_gap(events),
-        positives=None if events.label is None else int((events.label != 0).sum()),
+        mean_gap=mean_gap(src, dst, t, num_nodes),
+        positives=None if label is None else int((label != 0).sum()),
     )
 
 
-def mean_gap(events: EventStream) -> float:
+def mean_gap(src: Tensor, dst: Tensor, t: Tensor, num_nodes: int) -> float:
     """Return the mean time between consecutive events of the same node; 0 where no node has two.
 
     The gaps of a node add up to its last time less its first: one pass, and memory for the nodes alone.
     """
-    if len(events) == 0:
+    if len(src) == 0:
         return 0.0
-    first, last = (events.t[end].repeat(events.num_nodes) for end in (-1, 0))  # to be lowered, and raised
+    first, last = (t[end].repeat(num_nodes) for end in (-1, 0))  # to be lowered, and raised
     entries = 0
-    for start in range(0, len(events), _AT_ONCE):
-        some = events[start : start + _AT_ONCE]
-        entries += 2 * len(some) - int((some.src == some.dst).sum())
-        for nodes in (some.src, some.dst):
-            first.scatter_reduce_(0, nodes, some.t, "amin")
-            last.scatter_reduce_(0, nodes, some.t, "amax")
-    there = occurring(events.num_nodes, events.src, events.dst)
+    for start in range(0, len(src), _AT_ONCE):
+        ends = [side[start : start + _AT_ONCE] for side in (src, dst)]
+        entries += 2 * len(ends[0]) - int((ends[0] == ends[1]).sum())
+        for nodes in ends:
+            first.scatter_reduce_(0, nodes, t[start : start + _AT_ONCE], "amin")
+            last.scatter_reduce_(0, nodes, t[start : start + _AT_ONCE], "amax")
+    there = occurring(num_nodes, src, dst)
     gaps = entries - int(there.sum())
     return float((last - first)[there].double().sum().item() / gaps) if gaps else 0.0
 
 
-def gaps_between_events_of_a_node(events: EventStream) -> Tensor:
+def gaps_of_nodes(src: Tensor, dst: Tensor, t: Tensor, num_nodes: int) -> Tensor:
     """Return the times between consecutive events of the same node, all nodes together."""
-    entries = incidences(events.src, events.dst, events.num_nodes)
-    times = events.t[entries.events]
+    entries = incidences(src, dst, num_nodes)
+    times = t[entries.events]
     return (times[1:] - times[:-1])[entries.nodes[1:] == entries.nodes[:-1]]
-
-
-def describe(events: EventStream) -> str:
-    """Return the few lines that stand for a stream in a terminal."""
-    info, n = events.info, len(events)
-    kind = "directed" if events.directed else "undirected"
-    if events.num_src is not None:
-        kind = f"{events.num_src:,} sources → {events.num_nodes - events.num_src:,} destinations, {kind}"
-    lines = [f"EventStream '{info.title}': {n:,} events, {events.num_nodes:,} nodes ({kind})"]
-    if n:
-        unit = "" if info.time_unit is None else f" {info.time_unit}"
-        span = events.span_seconds
-        lines.append(
-            f"  t         {events.t[0].item():,} … {events.t[-1].item():,}{unit}"
-            + (f", spanning {human_duration(span)}" if span is not None else "")
-        )
-    lines.append(f"  features  {_features(events)}")
-    lines.append(f"  labels    {'none' if events.label is None else 'one per event'}")
-    if events.offset and n:
-        lines.append(f"  events    {events.offset:,} … {events.offset + n - 1:,} of the whole stream")
-    return "\n".join(lines)
-
-
-def _features(events: EventStream) -> str:
-    parts = []
-    if events.x is not None:
-        parts.append(f"{events.x.shape[1]} per event")
-    for name, levels in zip(events.info.category_names, events.num_categories, strict=True):
-        parts.append(f"'{name}' ({levels:,} categories)")
-    if events.node_x is not None:
-        parts.append(f"{events.node_x.shape[1]} per node")
-    return ", ".join(parts) or "none"
-
-
-def human_duration(seconds: float) -> str:
-    """Return a duration in the largest unit that fits, e.g. ``31.0 days``."""
-    for size, unit in ((86400 * 365.25, "years"), (86400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.3g} seconds"

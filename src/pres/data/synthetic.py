@@ -21,7 +21,8 @@ import torch
 from torch import Tensor
 
 from pres.data.incidence import run_starts, sorted_keys
-from pres.data.stream import EventStream, StreamInfo
+from pres.data.info import StreamInfo
+from pres.data.stream import EventStream
 from pres.errors import OptionError
 
 MEAN_BURST = 6  # events

@@ -12,7 +12,7 @@ from torch import Tensor
 from pres.data.stream import EventStream
 from pres.data.tabular.columns import PairColumns
 from pres.data.tabular.pairs import Pairs, Unknown, read_pairs
-from pres.data.tabular.table import Table, open_table
+from pres.data.tabular.rows import Table, open_table
 from pres.errors import DivergedError, OptionError
 from pres.evaluation.link import take_in
 from pres.models import MDGNN

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from pres.data.stream import EventStream
-from pres.data.summary import mean_gap
 from pres.errors import OptionError
 from pres.nn import (
     EdgeFeatures,
@@ -51,7 +50,7 @@ def time_units(events: EventStream) -> tuple[float, float]:
     train = events.split().train
     span = float(train.t[-1] - train.t[0])
     span = span or 1.0  # a training part at one time has no unit of its own
-    return span / 1e6, mean_gap(train) or span
+    return span / 1e6, train.mean_gap() or span
 
 
 def recurrence(

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pres.data.fingerprint import fingerprint
 from pres.data.stream import EventStream
 from pres.errors import DivergedError, Notice, OptionError, StorageError
 from pres.models import MDGNN
@@ -144,7 +143,7 @@ def describe(trainer: Trainer, events: EventStream) -> dict[str, Any]:
         "events": {
             "count": len(events),
             "nodes": events.num_nodes,
-            "fingerprint": fingerprint(events),
+            "fingerprint": events.fingerprint(),
             "origin": None if origin is None else {"source": origin.source, "options": dict(origin.options)},
         },
         "environment": environment(trainer.device),

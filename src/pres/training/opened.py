@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pres.data.fingerprint import fingerprint
 from pres.data.source import events_from
 from pres.data.stream import EventStream
 from pres.errors import Notice, OptionError, SourceNotFoundError
@@ -60,7 +59,7 @@ def events_again(about: dict[str, Any], whose: str) -> EventStream:
         raise SourceNotFoundError(f"the events of {whose} are gone: {error}") from None
     left = len(events) - about["count"]
     events = events[: about["count"]]
-    if fingerprint(events) != about["fingerprint"]:
+    if events.fingerprint() != about["fingerprint"]:
         raise OptionError(
             f"{origin['source']} holds other events or ids than when {whose} was made: restore it, or train "
             "anew."

@@ -11,8 +11,9 @@ import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from pres.data.stream import SECONDS_PER_UNIT, EventStream
-from pres.data.summary import gaps_between_events_of_a_node
+from pres.data.info import SECONDS_PER_UNIT
+from pres.data.stream import EventStream
+from pres.data.summary import gaps_of_nodes
 from pres.figure import FIRST, GREY, SECOND, check_png, new_figure, save_png, tidy
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ def _draw_activity(panel: Axes, diagnosis: Diagnosis) -> None:
 
 
 def _draw_gaps(panel: Axes, diagnosis: Diagnosis) -> None:
-    gaps = gaps_between_events_of_a_node(diagnosis.events).double()
+    events = diagnosis.events
+    gaps = gaps_of_nodes(events.src, events.dst, events.t, events.num_nodes).double()
     positive = gaps[gaps > 0]
     unit = diagnosis.events.info.time_unit
     if len(positive):

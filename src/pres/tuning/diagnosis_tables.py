@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console, Group
 from rich.table import Table
 
-from pres.data.stream import SECONDS_PER_UNIT
-from pres.data.summary import Summary, human_duration
+from pres.data.info import SECONDS_PER_UNIT, human_duration
+from pres.data.summary import Summary
 from pres.tuning.diagnose import Diagnosis
 
 

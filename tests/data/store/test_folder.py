@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import pres
-from pres.data.store import write
+from pres.data import storing
 from pres.data.store.folder import is_store
 from pres.errors import OptionError, SourceNotFoundError, StorageError, UnreadableSourceError
 from pres.sampling import NegativeSampler, TemporalIndex
@@ -41,7 +41,7 @@ def test_categories_node_features_and_strange_levels(tmp_path: Path) -> None:
     )  # fmt: skip
     assert_same(pres.open_store(pres.write_store(made, tmp_path / "s")), made)
     mixed = made.with_info(
-        pres.data.stream.StreamInfo(category_names=("p", "q"), category_levels=((1, "a"), (0, 1)))
+        pres.data.info.StreamInfo(category_names=("p", "q"), category_levels=((1, "a"), (0, 1)))
     )
     with pytest.raises(OptionError, match="values of the category 'p' are of several types"):
         pres.write_store(mixed, tmp_path / "m")
@@ -105,7 +105,7 @@ def test_nothing_is_left_behind(
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(write, "write_index", stop)
+    monkeypatch.setattr(storing, "write_index", stop)
     with pytest.raises(KeyboardInterrupt):
         pres.write_store(events, tmp_path / "s")
     assert not list(tmp_path.iterdir())
@@ -113,7 +113,7 @@ def test_nothing_is_left_behind(
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(write, "write_index", full)
+    monkeypatch.setattr(storing, "write_index", full)
     with pytest.raises(
         StorageError, match=r"cannot write .*s: no space left on device. Nothing was left behind"
     ):

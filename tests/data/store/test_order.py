@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from pres.data.incidence import IndexArrays
 from pres.data.store import order
-from pres.data.store.folder import mapped
-from pres.data.store.order import permute, write_index, write_time_order
+from pres.data.store.arrays import mapped
+from pres.data.store.columns import ColumnFiles
+from pres.data.store.order import write_index, write_time_order
 from pres.sampling.index import index_arrays
 from tests.oracles.sampling import Event
 from tests.streams import as_stream, small_streams
@@ -52,9 +53,13 @@ def test_one_time_may_have_more_events_than_are_sorted_at_once(tmp_path: Path) -
     assert mapped(tmp_path / "row.npy").tolist() == [9, 1, 0, 2, 3, 4, 6, 7, 8, 10, 11, 5]
 
 
-def test_rows_are_put_into_an_order(tmp_path: Path) -> None:
-    values = np.arange(10.0).reshape(5, 2)
-    np.save(tmp_path / "x.npy", values)
-    permute(tmp_path / "x.npy", np.array([4, 0, 3, 3, 1]), 2)
-    assert mapped(tmp_path / "x.npy").tolist() == values[[4, 0, 3, 3, 1]].tolist()
-    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+def test_columns_that_come_in_parts_are_put_into_the_order_of_time(tmp_path: Path) -> None:
+    t, x = torch.tensor([4, 0, 3, 3, 1]), torch.arange(10.0).reshape(5, 2)
+    with ColumnFiles(tmp_path, 5, at_once=2) as columns:
+        for part in (slice(0, 2), slice(2, 5)):
+            columns.append(t=t[part], x=x[part], label=None)
+        columns.sort()
+    found, order = columns.tensors(), [1, 4, 2, 3, 0]
+    assert {path.name for path in tmp_path.iterdir()} == {"t.npy", "x.npy", "row.npy"}
+    assert found["row"].tolist() == order and found["t"].tolist() == t[order].tolist()
+    assert found["x"].tolist() == x[order].tolist()

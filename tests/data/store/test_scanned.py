@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import pres
-from pres.data.store.scanned import ScannedTable
+from pres.data.tabular import two_passes
 from pres.errors import Notice, UnreadableSourceError, ValueInRowError
 from tests.data.store.same import assert_same
 from tests.data.tabular.malformed import NAMED as ALL_NAMED
@@ -234,14 +234,13 @@ def test_a_source_that_changes_between_the_passes_is_told(
     if len(then["a"]) != ROWS:
         then["p"] = ["old"] * len(then["a"])
     pl.DataFrame(first).write_csv(path)
-    surveyed = ScannedTable._survey
+    again = two_passes._Survey.again
 
-    def survey_and_change(self: ScannedTable, *arguments: Any) -> Any:
-        found = surveyed(self, *arguments)
+    def change_before(self: two_passes._Survey) -> Any:
         pl.DataFrame(then).write_csv(path)
-        return found
+        return again(self)
 
-    monkeypatch.setattr(ScannedTable, "_survey", survey_and_change)
+    monkeypatch.setattr(two_passes._Survey, "again", change_before)
     with pytest.raises(UnreadableSourceError, match=r"a\.csv changed while it was read: .*again") as caught:
         pres.write_store(path, tmp_path / "s", rows=7, ids=ids, categories="p", **NAMED)
     assert len(str(caught.value).splitlines()) == 1

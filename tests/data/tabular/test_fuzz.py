@@ -66,6 +66,6 @@ def test_a_panic_inside_the_reader_is_an_error_of_the_file(
 
     path = tmp_path / "a.parquet"
     path.write_bytes(valid()[".parquet"])
-    monkeypatch.setattr(pl, "read_parquet", panic)
+    monkeypatch.setattr(pl.LazyFrame, "collect", panic)
     with pytest.raises(pres.PresError, match=r"a\.parquet is cut short, corrupt, .*: index out of bounds\."):
         pres.read(path, **NAMED)

@@ -11,7 +11,7 @@ import pres
 from pres.data.stream import EventStream
 from pres.data.tabular.columns import PairColumns
 from pres.data.tabular.pairs import Pairs, just_after, pair_columns, read_pairs
-from pres.data.tabular.table import open_table
+from pres.data.tabular.rows import open_table
 from pres.errors import ColumnError, Notice, OptionError, UnknownIdError, ValueInRowError
 
 
@@ -122,12 +122,31 @@ def test_dates_and_numbers_do_not_mix(tmp_path: Path) -> None:
         pairs_of(fine, tmp_path, src=[1], dst=[2], when=["3024-05-17"], t="when")
 
 
-@pytest.mark.parametrize("t", [9, 51, 25_000])
-def test_times_outside_the_stream_are_said(t: int) -> None:
-    with pytest.warns(
-        Notice, match="1 of 2 times in 'when' lie before the stream's first event or far beyond"
-    ):
+@pytest.mark.parametrize(
+    ("t", "said"),
+    [
+        (9, "lie before the stream's first event: it goes from 10 to 30, and nothing is known earlier."),
+        (25_000, "lie far outside the stream, which goes from 10 to 30. Are they in the same unit?"),
+        (-25_000, "lie far outside the stream, which goes from 10 to 30. Are they in the same unit?"),
+    ],
+)
+def test_times_outside_the_stream_are_said(t: int, said: str) -> None:
+    with pytest.warns(Notice) as heard:
         pairs_of(USERS, src=["ada"] * 2, dst=[7] * 2, when=[10, t], t="when")
+    assert [str(one.message) for one in heard] == [f"the polars frame: 1 of 2 times in 'when' {said}"]
+
+
+@pytest.mark.filterwarnings("error::pres.errors.Notice")
+def test_times_that_are_merely_later_are_not_remarked_on() -> None:
+    assert pairs_of(USERS, src=["ada"], dst=[7], when=[30 + 20 * 19], t="when").t.tolist() == [410]
+
+
+def test_a_stream_in_milliseconds_since_1970_can_be_asked_by_dates(tmp_path: Path) -> None:
+    with pytest.warns(Notice, match="look like ms since 1970"):
+        events = stream([1, 2], [2, 1], [1_715_904_000_000, 1_715_990_400_000])
+    for when in ("2024-05-17T12:00:00", "1715947200000"):
+        found = pairs_of(events, tmp_path, src=[1], dst=[2], when=[when], t="when")
+        assert found.t.tolist() == [1_715_947_200_000]
 
 
 def test_columns_are_named_or_guessed_and_a_time_may_be_missing() -> None:

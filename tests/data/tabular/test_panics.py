@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pres.data.tabular import panics
-from pres.data.tabular.panics import quiet_panics
+from pres.data.tabular import rows
+from pres.data.tabular.rows import quiet_panics
 
 
 def test_what_is_written_meanwhile_is_not_seen(capfd: pytest.CaptureFixture[str]) -> None:
@@ -49,7 +49,7 @@ def test_no_file_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
         os.close(file)
 
     ours = vars(os) | {"dup": noted(os.dup), "open": noted(os.open), "close": close}
-    monkeypatch.setattr(panics, "os", SimpleNamespace(**ours))
+    monkeypatch.setattr(rows, "os", SimpleNamespace(**ours))
     with quiet_panics():
         pass
     with pytest.raises(ValueError, match="broken"), quiet_panics():

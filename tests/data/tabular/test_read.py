@@ -20,6 +20,7 @@ from pres.errors import (
     PresError,
     RowCountError,
     SourceNotFoundError,
+    UnreadableSourceError,
     ValueInRowError,
 )
 
@@ -104,14 +105,44 @@ def test_datetimes_with_zones_and_decimals() -> None:
         events = pres.read(source, **NAMED)
         assert events.t.tolist() == [1_715_947_200, 1_715_947_201, 1_715_947_202]
         assert events.info.time_unit == "s" and events.span_seconds == 2.0
-    exact = pres.read(pl.DataFrame(COLUMNS | {"t": [Decimal(10**18 + k) for k in range(3)]}), **NAMED)
-    assert exact.t.tolist() == [10**18, 10**18 + 1, 10**18 + 2]
+    exact = pres.read(pl.DataFrame(COLUMNS | {"t": [Decimal(10**17 + k) for k in range(3)]}), **NAMED)
+    assert exact.t.tolist() == [10**17, 10**17 + 1, 10**17 + 2]
 
 
 def test_headerless_files_are_read_by_position(tmp_path: Path) -> None:
-    path = write(tmp_path, "5 6 1082040961", "6 7 1082155839", name="CollegeMsg.txt")
+    path = write(tmp_path, "5 6 10 0", "6 7 11 0", name="CollegeMsg.txt")
     events = pres.read(path, header=False, src="column_1", dst="column_2", t="column_3", bipartite=False)
-    assert events.ids.decode(events.dst).to_list() == [6, 7] and events.t.tolist() == [1082040961, 1082155839]
+    assert events.ids.decode(events.dst).to_list() == [6, 7] and events.t.tolist() == [10, 11]
+    said = refused(ColumnError, path, header=False)
+    assert said.endswith("Name them (src=…, dst=…, t=…).")
+
+
+def test_three_columns_without_a_header_are_src_dst_and_t(tmp_path: Path) -> None:
+    path = write(tmp_path, "5 6 10", "6 7 11", name="CollegeMsg.txt")
+    assert "Pass header=False; three columns are then src, dst, t." in refused(UnreadableSourceError, path)
+    with pytest.warns(Notice) as said:
+        events = pres.read(path, header=False)
+    assert str(said[0].message) == (
+        f"{path}: guessed src='column_1', dst='column_2', t='column_3', bipartite=False. "
+        "What you give is not guessed."
+    )
+    assert events.ids.decode(events.src).to_list() == [5, 6] and events.t.tolist() == [10, 11]
+    swapped = pres.read(path, header=False, src="column_2", dst="column_1", t="column_3", bipartite=False)
+    assert swapped.ids.decode(swapped.src).to_list() == [6, 7]
+
+
+@pytest.mark.parametrize(("unit", "per_second"), [("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)])
+def test_times_since_1970_are_recognised_in_any_unit(unit: str, per_second: int) -> None:
+    source = COLUMNS | {"t": [(1_700_000_000 + k) * per_second for k in range(3)]}
+    with pytest.warns(Notice) as said:
+        events = pres.read(source, **NAMED)
+    assert [str(one.message) for one in said] == [
+        f"the dict: guessed time_unit='{unit}': times in 't' look like {unit} since 1970."
+    ]
+    assert events.info.time_unit == unit and events.since_1970 and not events.info.dates
+    assert events.time_text(events.t[0].item()) == "2023-11-14 22:13:20"
+    given = pres.read(source, **NAMED, time_unit="h")
+    assert given.info.time_unit == "h" and not given.since_1970 and given.time_text(5) == "5"
 
 
 # What is decided, and said

@@ -11,7 +11,7 @@ import pytest
 import torch
 import zstandard
 
-from pres.data.tabular.table import open_table
+from pres.data.tabular.rows import open_table
 from pres.errors import (
     ColumnError,
     EmptySourceError,

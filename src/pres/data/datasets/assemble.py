@@ -14,7 +14,8 @@ from pres.data.datasets.registry import Counts, Dataset
 from pres.data.datasets.variant import absences
 from pres.data.formats import RawEvents
 from pres.data.ids import IdMap
-from pres.data.stream import EventStream, StreamInfo
+from pres.data.info import StreamInfo
+from pres.data.stream import EventStream
 from pres.errors import DatasetCountError, Notice, OptionError, RowCountError, UnreadableSourceError
 
 

@@ -11,7 +11,8 @@ from pres.data.datasets.converted import is_slow, keep_converted, read_converted
 from pres.data.datasets.locate import Found, cache_folder, data_folder, locate, search
 from pres.data.datasets.registry import Counts, Dataset, find_dataset
 from pres.data.formats import FORMATS, RawEvents
-from pres.data.stream import EventStream, Origin
+from pres.data.info import Origin
+from pres.data.stream import EventStream
 from pres.errors import (
     DatasetUnavailableError,
     DownloadError,

@@ -11,7 +11,7 @@ import polars as pl
 from pres.data.datasets.registry import Dataset
 from pres.data.formats.raw import RawEvents, read_features, read_integers
 from pres.data.tabular.columns import resolve_columns
-from pres.data.tabular.table import open_table
+from pres.data.tabular.rows import open_table
 from pres.data.tabular.values import read_labels, read_times
 
 BESIDE = ("features", "relations", "node_features")

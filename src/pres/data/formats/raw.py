@@ -11,7 +11,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pres.data.tabular.table import Table
+from pres.data.tabular.rows import Table
 from pres.data.tabular.values import bad_value, read_ids, read_numbers
 
 _PER_EVENT = ("src", "dst", "t", "x", "relation", "label")

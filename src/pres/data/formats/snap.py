@@ -9,7 +9,7 @@ from pathlib import Path
 from pres.data.datasets.registry import Dataset
 from pres.data.formats.raw import RawEvents, read_integers
 from pres.data.formats.text import rename
-from pres.data.tabular.table import open_table
+from pres.data.tabular.rows import open_table
 from pres.data.tabular.values import read_times
 from pres.errors import UnreadableSourceError
 

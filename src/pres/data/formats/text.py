@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 from polars._typing import PolarsDataType
 
-from pres.data.tabular.table import Table, open_table
+from pres.data.tabular.rows import Table, open_table
 from pres.errors import ColumnError, EmptySourceError, UnreadableSourceError, one_line
 
 

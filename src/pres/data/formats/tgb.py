@@ -20,7 +20,7 @@ from pres.data.datasets.registry import Dataset
 from pres.data.formats import jodie
 from pres.data.formats.raw import RawEvents, read_features
 from pres.data.formats.text import open_by_place
-from pres.data.tabular.table import Table
+from pres.data.tabular.rows import Table
 from pres.data.tabular.values import read_ids, read_times
 
 _EVENT: Mapping[str, PolarsDataType] = {"t": pl.String, "src": pl.String, "dst": pl.String}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
+import torch
 from torch import Tensor
 
 Array = np.ndarray[Any, Any]
@@ -50,50 +51,15 @@ class ArrayFile:
         count = (stop - at) * int(np.prod(self.shape[1:]))
         return np.fromfile(self._file, self.dtype, count).reshape(stop - at, *self.shape[1:])
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close the file; it may be closed already."""
         self._file.close()
 
-
-class ColumnFiles:
-    """The columns of events that come in parts: one file each, made when its first rows come.
-
-    Args:
-        place: Their folder.
-        rows: How many rows there will be.
-    """
-
-    def __init__(self, place: Path, rows: int) -> None:
-        self.place, self.rows = place, rows
-        self._files: dict[str, ArrayFile] = {}
-
-    def append(self, **columns: Array | None) -> None:
-        """Put the next rows of columns in; one that is None is not there."""
-        for name, values in columns.items():
-            if values is None:
-                continue
-            if name not in self._files:
-                shape = (self.rows, *values.shape[1:])
-                self._files[name] = ArrayFile(self.place / f"{name}.npy", values.dtype, shape)
-            self._files[name].append(values)
-
-    @property
-    def names(self) -> list[str]:
-        """The columns that are there."""
-        return list(self._files)
-
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for file in self._files.values():
-            file.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def write_tensor(values: Tensor, path: Path, rows: int) -> None:
@@ -107,3 +73,11 @@ def spans(count: int, rows: int) -> Iterator[tuple[int, int]]:
     """Yield the consecutive ranges of at most ``rows`` that make up ``count``."""
     for start in range(0, count, rows):
         yield start, min(start + rows, count)
+
+
+def mapped(path: Path) -> Tensor:
+    """Return the array in a file as a tensor that stays there."""
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    with warnings.catch_warnings():  # that it cannot be written to is what is wanted
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)

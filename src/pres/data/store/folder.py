@@ -10,20 +10,18 @@ import dataclasses
 import json
 import secrets
 import shutil
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
-import torch
-from torch import Tensor
 
 from pres.data.ids import IdMap
 from pres.data.incidence import IndexArrays
-from pres.data.stream import COLUMNS, EventStream, Origin, StreamInfo, unchecked
+from pres.data.info import Origin, StreamInfo
+from pres.data.store.arrays import mapped
+from pres.data.stream import COLUMNS, EventStream, unchecked
 from pres.errors import OptionError, SourceNotFoundError, StorageError, UnreadableSourceError, one_line
 from pres.storage import storage_errors
 
@@ -58,7 +56,9 @@ def open_store(folder: str | Path) -> EventStream:
         )
         index = IndexArrays(*(mapped(place / f"{name}.npy") for name in _INDEX))
         ids = _read_ids(place, about["num_src"])
-        events = stream_in(place, about["columns"], ids, about["directed"], info, index)
+        columns = {name: mapped(place / f"{name}.npy") for name in about["columns"]}
+        counts = {"num_nodes": ids.num_nodes, "num_src": ids.num_src}
+        events = unchecked(**columns, **counts, ids=ids, directed=about["directed"], info=info, index=index)
         told = [about[name] for name in ("events", "num_nodes", "num_src")]
         if [len(events), ids.num_nodes, ids.num_src] != told:
             raise ValueError("its files do not belong together")
@@ -66,21 +66,6 @@ def open_store(folder: str | Path) -> EventStream:
         said = one_line(error)
         raise UnreadableSourceError(f"the store {place} is damaged: {said}. Write it anew.") from None
     return events
-
-
-def stream_in(
-    place: Path,
-    columns: Iterable[str],
-    ids: IdMap,
-    directed: bool,
-    info: StreamInfo,
-    index: IndexArrays | None = None,
-) -> EventStream:
-    """Return the stream whose columns of these names lie in a folder, as maps of their files."""
-    fields: dict[str, Any] = dict.fromkeys(COLUMNS)
-    fields |= {name: mapped(place / f"{name}.npy") for name in columns}
-    fields |= {"num_nodes": ids.num_nodes, "num_src": ids.num_src, "ids": ids, "directed": directed}
-    return unchecked(fields | {"offset": 0, "info": info, "index": index})
 
 
 _INDEX = tuple(f"index-{name}" for name in IndexArrays._fields)
@@ -100,14 +85,6 @@ def _read_about(place: Path) -> dict[str, Any]:
             f"the store {place} is of format {version}, and this pres reads format {FORMAT}. Write it anew."
         )
     return about
-
-
-def mapped(path: Path) -> Tensor:
-    """Return the array in a file as a tensor that stays there."""
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
-    with warnings.catch_warnings():  # that it cannot be written to is what is wanted
-        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return torch.from_numpy(array)
 
 
 def _as_tuple(value: Any) -> Any:

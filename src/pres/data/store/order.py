@@ -17,7 +17,6 @@ import torch
 
 from pres.data.incidence import BLOCK, NO_KEY, IndexArrays, check_key_range, first_of_equal, whole_blocks
 from pres.data.store.arrays import Array, ArrayFile, spans
-from pres.data.store.folder import mapped
 from pres.data.stream import EventStream
 
 AT_ONCE = 1 << 21  # events in memory at a time: their entries, with room to sort them, take about 200 MB
@@ -182,14 +181,3 @@ def _next(time: Any) -> Any:
 
 def _time_bucket(bounds: Array, t: Array) -> Array:
     return np.searchsorted(bounds, t, side="right")
-
-
-def permute(path: Path, rows: Array, at_once: int = AT_ONCE) -> None:
-    """Put the rows of an array file into the order that ``rows`` tells."""
-    values = mapped(path).numpy()
-    ordered = path.with_suffix(".ordered")
-    with ArrayFile(ordered, values.dtype, values.shape) as file:
-        for start, stop in spans(len(rows), at_once):
-            file.append(values[rows[start:stop]])
-    del values
-    ordered.replace(path)

@@ -21,6 +21,7 @@ _KNOWN = {
     "t": ("t", "ts", "time", "timestamp", "unixtime", "datetime", "date", "when", "createdat"),
     "label": ("label", "statelabel", "y"),
 }  # fmt: skip
+_HEADER_HINT = "; if the first line is data already, say so (header=False)."
 _FEATURE = re.compile(r"(f|x|feat|feature)_?\d+", re.IGNORECASE)
 
 
@@ -84,7 +85,7 @@ def resolve_columns(
     _check_named(available, where, named)
     taken = {name for _, name in named}
     free = [name for name in available if name not in taken]
-    found, guessed = _find_roles(dict(roles[:4]), free)
+    found, guessed = _find_roles(dict(roles[:4]), free, available)
     _check_found(found, ("src", "dst", "t"), available, where)
     if x is None:
         x = [name for name in free if _FEATURE.fullmatch(name)]
@@ -111,17 +112,22 @@ def resolve_pair_columns(
     named = [(role, name) for role, name in roles.items() if name is not None]
     _check_named(available, where, named)
     taken = {name for _, name in named}
-    found, guessed = _find_roles(roles, [name for name in available if name not in taken])
+    found, guessed = _find_roles(roles, [name for name in available if name not in taken], available)
     _check_found(found, ("src", "dst"), available, where)
     return PairColumns(str(found["src"]), str(found["dst"]), found["t"], tuple(guessed))
 
 
-def _find_roles(given: dict[str, str | None], free: list[str]) -> tuple[dict[str, str | None], list[str]]:
+def _find_roles(
+    given: dict[str, str | None], free: list[str], available: Sequence[str]
+) -> tuple[dict[str, str | None], list[str]]:
     """Return the column of each role, named or guessed, and what was guessed; that is then no longer free."""
     found: dict[str, str | None] = {}
     guessed = []
+    by_place: dict[str, str] = {}
+    if len(available) <= 3 and list(available) == unnamed_columns(len(available)):
+        by_place = {role: name for role, name in zip(given, available, strict=False) if name in free}
     for role, named in given.items():
-        name = _guess(role, free) if named is None else named
+        name = by_place.get(role, _guess(role, free)) if named is None else named
         if named is None and name is not None:
             free.remove(name)
             guessed.append(f"{role}='{name}'")
@@ -136,9 +142,14 @@ def _check_found(
     if missing:
         raise ColumnError(
             f"{where}: no column looks like {' or '.join(missing)}; there are {_listed(available)}. Name "
-            f"{'it' if len(missing) == 1 else 'them'} ({', '.join(f'{role}=…' for role in missing)}); if the "
-            "first line is data already, say so (header=False)."
+            f"{'it' if len(missing) == 1 else 'them'} ({', '.join(f'{role}=…' for role in missing)})"
+            + ("." if list(available) == unnamed_columns(len(available)) else _HEADER_HINT)
         )
+
+
+def unnamed_columns(count: int) -> list[str]:
+    """Return what the columns of a text file without a header are called."""
+    return [f"column_{place + 1}" for place in range(count)]
 
 
 def _guess(role: str, free: Sequence[str]) -> str | None:

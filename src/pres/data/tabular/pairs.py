@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -12,12 +11,14 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pres.data.stream import SECONDS_PER_UNIT, EventStream
+from pres.data.info import SECONDS_PER_UNIT
+from pres.data.stream import EventStream
 from pres.data.tabular.columns import PairColumns, resolve_pair_columns
-from pres.data.tabular.table import Table
+from pres.data.tabular.rows import Table
 from pres.data.tabular.values import read_ids, read_times
-from pres.errors import Notice, OptionError, UnknownIdError, check_choice
+from pres.errors import OptionError, UnknownIdError, check_choice, notify
 
+_FAR = 20  # spans of the stream: times in another unit are 24, 60 or 1,000 times off
 Unknown = Literal["error", "new"]
 
 
@@ -51,7 +52,7 @@ def pair_columns(
     if columns.t is None:
         said.append("there is no column of times, so the pairs are asked about just after the last event.")
     for what in said:
-        warnings.warn(f"{table.where}: {what}", Notice, stacklevel=2)
+        notify(f"{table.where}: {what}")
     return columns
 
 
@@ -132,15 +133,16 @@ def _times(table: Table, column: str, events: EventStream, numbers_fit: bool) ->
     """Return a column of times in the stream's unit."""
     times, unit = read_times(table, column)
     first, last = events.t[0].item(), events.t[-1].item()
+    reach = f"from {events.time_text(first)} to {events.time_text(last)}"
     if unit is None and events.info.dates and not numbers_fit:
         raise OptionError(
             f"{table.where}: '{column}' holds numbers, but the stream's times were read from dates. Give "
             "dates."
         )
-    if unit is not None and not events.info.dates:
+    if unit is not None and not events.since_1970:
         raise OptionError(
-            f"{table.where}: '{column}' holds dates, but the stream's times are numbers, from {first} to "
-            f"{last}. Give numbers on that scale."
+            f"{table.where}: '{column}' holds dates, but the stream's times are numbers, {reach}. Give "
+            "numbers on that scale."
         )
     if unit is not None and events.info.time_unit is not None:
         times = _in_unit(table, column, times, unit, events.info.time_unit)
@@ -150,15 +152,21 @@ def _times(table: Table, column: str, events: EventStream, numbers_fit: bool) ->
             f"{table.where}: '{column}' reaches from {earliest} to {latest}; with the stream's times from "
             f"{first} to {last} that does not fit 64 bits. Mend the outlier."
         )
-    far = int(((times < first) | (times - last > last - first)).sum())
-    if far:
-        warnings.warn(
-            f"{table.where}: {far:,} of {len(times):,} times in '{column}' lie before the stream's first "
-            f"event or far beyond its last ({first} to {last}). Are they in the same unit?",
-            Notice,
-            stacklevel=4,
-        )
+    _say_what_is_far(table, column, times, first, last, reach)
     return times
+
+
+def _say_what_is_far(table: Table, column: str, times: Tensor, first: float, last: float, reach: str) -> None:
+    """Tell of times before the stream's first event, and of those so far off that their unit may differ."""
+    before = int((times < first).sum())
+    beyond = torch.maximum(times - last, first - times) > _FAR * (last - first)
+    for count, what in (
+        (int(beyond.sum()), f"lie far outside the stream, which goes {reach}. Are they in the same unit?"),
+        (before, f"lie before the stream's first event: it goes {reach}, and nothing is known earlier."),
+    ):
+        if count:
+            notify(f"{table.where}: {count:,} of {len(times):,} times in '{column}' {what}")
+            return
 
 
 def _in_unit(table: Table, column: str, times: Tensor, unit: str, wanted: str) -> Tensor:

@@ -1,4 +1,4 @@
-"""Text files: their separator, header and lines, found or checked before every cell is read as text."""
+"""Text files: their separator and header, found before every cell is read as text."""
 
 from __future__ import annotations
 
@@ -9,24 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from pres.data.tabular.columns import check_distinct
+from pres.data.tabular.columns import check_distinct, unnamed_columns
 from pres.errors import EmptySourceError, OptionError, UnreadableSourceError
 
 _SEPARATORS = ",\t;|"
-
-
-def from_text(path: Path, header: bool, separator: str | None) -> pl.DataFrame:
-    """Return a text file as a frame of text."""
-    options = text_options(path, header, separator)
-    try:
-        frame = pl.read_csv(path, **options)
-    except pl.exceptions.ComputeError:
-        problem = row_too_long(path, options["separator"])
-        if problem is None:
-            raise
-        raise UnreadableSourceError(problem) from None
-    frame.columns = text_columns(frame.columns, header)
-    return _without_last_blank_lines(frame)
 
 
 def text_options(path: Path, header: bool, separator: str | None) -> dict[str, Any]:
@@ -41,7 +27,7 @@ def text_options(path: Path, header: bool, separator: str | None) -> dict[str, A
 
 def text_columns(names: Sequence[str], header: bool) -> list[str]:
     """Return the columns of a text file as they are called here."""
-    return [name.strip() if header else f"column_{place + 1}" for place, name in enumerate(names)]
+    return [name.strip() for name in names] if header else unnamed_columns(len(names))
 
 
 def _first_line(path: Path) -> str:
@@ -73,9 +59,10 @@ def _separator(path: Path, first: str, given: str | None) -> str:
 def _check_header(path: Path, first: str, separator: str) -> None:
     names = [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]
     if all(_is_number(name) for name in names):
+        three, more = "three columns are then src, dst, t.", "the columns are then column_1, column_2, …"
         raise UnreadableSourceError(
             f"{path}: the first line ({first.strip()[:60]}) holds only numbers, so it is not a header. Pass "
-            "header=False; the columns are then called column_1, column_2, …"
+            f"header=False; {three if len(names) == 3 else more}"
         )
     check_distinct(names, str(path))
 
@@ -103,8 +90,3 @@ def row_too_long(path: Path, separator: str) -> str | None:
     except csv.Error:  # the reader's own explanation has to do
         pass
     return None
-
-
-def _without_last_blank_lines(frame: pl.DataFrame) -> pl.DataFrame:
-    last = frame.select(pl.any_horizontal(pl.all().is_not_null()).arg_true().max()).item()
-    return frame.head(0 if last is None else last + 1)

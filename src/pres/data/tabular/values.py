@@ -12,7 +12,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pres.data.tabular.table import Table
+from pres.data.tabular.rows import Table
 from pres.errors import ValueInRowError
 
 _EPOCH_UNITS = {"ns": 1_000_000_000, "us": 1_000_000, "ms": 1_000}
@@ -59,6 +59,11 @@ def read_ids(table: Table, column: str) -> pl.Series:
     return whole
 
 
+def of_one_type(src: pl.Series, dst: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Return both as they are, or both as text where only one of them is text."""
+    return (src, dst) if src.dtype == dst.dtype else (src.cast(pl.String), dst.cast(pl.String))
+
+
 def _integers_if_all_are(text: pl.Series) -> pl.Series:
     """Return text as integers where nothing is lost by it ('007' stays text)."""
     integers = text.cast(pl.Int64, strict=False)
@@ -70,7 +75,8 @@ def _integers_if_all_are(text: pl.Series) -> pl.Series:
 def read_times(table: Table, column: str) -> tuple[Tensor, str | None]:
     """Return times `[n]` as int64 or float64, and their unit where the column itself knows it."""
     times = parsed_times(table, column)
-    return time_values(table, column, times, are_whole_seconds(times))
+    whole = are_whole_seconds(times)
+    return time_values(table, times, whole), "s" if whole else getattr(times.dtype, "time_unit", None)
 
 
 def parsed_times(table: Table, column: str) -> pl.Series:
@@ -83,19 +89,13 @@ def parsed_times(table: Table, column: str) -> pl.Series:
         raise bad_value(
             table, column, _first(missing), None, f"every event needs a time;{_drop(table, missing)}"
         )
-    return times.cast(pl.Datetime("ms")) if isinstance(times.dtype, pl.Date) else times
+    return (times.cast(pl.Datetime("ms")) if isinstance(times.dtype, pl.Date) else times).alias(column)
 
 
-def time_values(
-    table: Table, column: str, times: pl.Series, whole_seconds: bool
-) -> tuple[Tensor, str | None]:
-    """Return parsed times `[n]` as int64 or float64, and their unit; datetimes count from 1970.
-
-    They count seconds if all are whole, otherwise their own unit.
-    """
-    unit = None
+def time_values(table: Table, times: pl.Series, whole_seconds: bool) -> Tensor:
+    """Return parsed times `[n]` as int64 or float64; datetimes count seconds from 1970, or their unit."""
+    column = times.name
     if isinstance(times.dtype, (pl.Datetime, pl.Duration)):
-        unit = "s" if whole_seconds else str(times.dtype.time_unit)
         per_second = _EPOCH_UNITS[str(times.dtype.time_unit)]
         times = times.cast(pl.Int64) // (per_second if whole_seconds else 1)
     if not times.dtype.is_numeric():
@@ -108,7 +108,7 @@ def time_values(
         row = _first(unusable)
         raw = table.frame.get_column(column)[row]
         raise bad_value(table, column, row, raw, "a time must be a finite 64-bit number.")
-    return _tensor(values), unit
+    return _tensor(values)
 
 
 def _times_from_text(table: Table, text: pl.Series) -> pl.Series:
@@ -125,7 +125,7 @@ def _times_from_text(table: Table, text: pl.Series) -> pl.Series:
     floats = text.cast(pl.Float64, strict=False)
     if not floats.null_count():
         written_out = text.str.contains(r"^[+-]?\d") & floats.is_finite()
-        check_exact(table, text.name, floats.set(~written_out, 0.0))
+        check_exact(table, floats.set(~written_out, 0.0))
         return floats
     datetimes = _datetimes(text)
     if not datetimes.null_count():
@@ -135,13 +135,13 @@ def _times_from_text(table: Table, text: pl.Series) -> pl.Series:
     raise bad_value(table, text.name, row, text[row], problem)
 
 
-def check_exact(table: Table, column: str, floats: pl.Series) -> None:
+def check_exact(table: Table, floats: pl.Series) -> None:
     """Raise if one of these times, as floats, has lost digits."""
     rounded = floats.abs() > _EXACT_FLOAT
     if rounded.any():
         row = _first(rounded)
         problem = "a time this large keeps its digits only if the whole column is 64-bit integers."
-        raise bad_value(table, column, row, table.frame.get_column(column)[row], problem)
+        raise bad_value(table, floats.name, row, table.frame.get_column(floats.name)[row], problem)
 
 
 def _datetimes(text: pl.Series) -> pl.Series:
@@ -196,14 +196,7 @@ def read_numbers(table: Table, columns: tuple[str, ...]) -> Tensor:
     return torch.from_numpy(values)
 
 
-def read_categories(table: Table, column: str) -> tuple[Tensor, tuple[Any, ...]]:
-    """Return a column as indices `[n]` into its levels, and the levels in order of value."""
-    values = category_values(table, column)
-    levels = values.unique().sort()
-    return _tensor(values.rank("dense").cast(pl.Int64) - 1), tuple(levels.to_list())
-
-
-def category_values(table: Table, column: str) -> pl.Series:
+def read_categories(table: Table, column: str) -> pl.Series:
     """Return a column of categories as what they are, without an empty one."""
     values = _as_text(table.frame.get_column(column))
     if values.dtype == pl.String and table.is_text:

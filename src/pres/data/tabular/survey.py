@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
 import polars as pl
+import torch
 from torch import Tensor
 
-from pres.data.tabular.decisions import of_one_type
-from pres.data.tabular.table import Table
-from pres.data.tabular.values import are_whole_seconds, bad_value, check_exact, parsed_times, time_values
+from pres.data.tabular.rows import Table
+from pres.data.tabular.values import are_whole_seconds, bad_value, check_exact, of_one_type, time_values
 from pres.errors import UnreadableSourceError
 
 
@@ -51,35 +49,40 @@ class Times:
     kind: pl.DataType | None = None
     whole_seconds: bool = True
 
-    def add(self, table: Table, column: str) -> None:
-        """Take in a part; dates and numbers cannot be told together."""
-        times = parsed_times(table, column)
+    def add(self, table: Table, times: pl.Series) -> None:
+        """Take in the parsed times of a part; dates and numbers cannot be told together."""
         self.kind = times.dtype if self.kind is None else self.kind
         if times.dtype.is_temporal() != self.kind.is_temporal():
             problem = "not a time like those before it. Use numbers, or ISO dates like 2024-05-17T08:30:00."
-            raise bad_value(table, column, 0, table.frame.get_column(column)[0], problem)
+            raise bad_value(table, times.name, 0, table.frame.get_column(times.name)[0], problem)
         if times.dtype.is_float() or getattr(times.dtype, "time_unit", None) == "ns":
             self.kind = times.dtype
         self.whole_seconds = self.whole_seconds and are_whole_seconds(times)
 
-    def values(self, table: Table, column: str) -> tuple[Tensor, str | None]:
-        """Return the times of a part as they are in the whole, and their unit."""
-        times = parsed_times(table, column)
+    @property
+    def unit(self) -> str | None:
+        """What dates count; None for numbers."""
+        return "s" if self.whole_seconds else getattr(self.kind, "time_unit", None)
+
+    def values(self, table: Table, times: pl.Series) -> Tensor:
+        """Return the parsed times `[n]` of a part as they are in the whole."""
         assert self.kind is not None
         if not self._foresaw(times):
-            raise changed(table)
+            raise changed(table.where)
         if self.kind.is_float() and not times.dtype.is_float():
             times = times.cast(pl.Float64)
-            check_exact(table, column, times)
+            check_exact(table, times)
         elif times.dtype != self.kind:
             nano = times.cast(self.kind)
             lost = nano.cast(pl.Int64) // 1000 != times.cast(pl.Int64)  # nanoseconds reach from 1677 to 2262
             if lost.any():
                 row = int(lost.arg_max() or 0)
-                raw = table.frame.get_column(column)[row]
-                raise bad_value(table, column, row, raw, "a date that does not fit 64 bits in nanoseconds.")
+                raw = table.frame.get_column(times.name)[row]
+                raise bad_value(
+                    table, times.name, row, raw, "a date that does not fit 64 bits in nanoseconds."
+                )
             times = nano
-        return time_values(table, column, times, self.whole_seconds)
+        return time_values(table, times, self.whole_seconds)
 
     def _foresaw(self, times: pl.Series) -> bool:
         """Return whether the times of a part are of a type that all parts together gave."""
@@ -91,33 +94,46 @@ class Times:
         return now.is_temporal() == whole.is_temporal() and exact and fine and seconds
 
 
-def places(table: Table, values: pl.Series, known: pl.Series) -> np.ndarray[Any, Any]:
-    """Return where each value of a part is among the ``known``, which are distinct and in order."""
-    values = values.cast(known.dtype, strict=False)
-    found = known.search_sorted(values).to_numpy().astype(np.int64)
-    if not (known.gather(np.minimum(found, len(known) - 1)) == values).fill_null(False).all():
-        raise changed(table)
-    return found
+class Order:
+    """The range of times that come in parts, and how often they go back."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: float = 0
+        self.last: float = 0
+        self.backwards = 0  # times that are less than just before
+        self.first_back = 0  # the row of the first of them
+        self._latest: Tensor | None = None
+
+    def add(self, t: Tensor) -> None:
+        """Take in the times `[n]` of a part."""
+        if self._latest is not None and bool(t[0] < self._latest):
+            self._went_back(self.count, 1)
+        back = (t[1:] < t[:-1]).nonzero().squeeze(1)
+        if len(back):
+            self._went_back(self.count + 1 + int(back[0]), len(back))
+        lowest, highest = t.min().item(), t.max().item()
+        self.first = min(self.first, lowest) if self.count else lowest
+        self.last = max(self.last, highest) if self.count else highest
+        self._latest, self.count = t[-1].clone(), self.count + len(t)
+
+    def _went_back(self, row: int, times: int) -> None:
+        self.first_back = self.first_back or row
+        self.backwards += times
 
 
-def check_foreseen(table: Table, ids: pl.Series, known: pl.Series) -> None:
-    """Raise if dense ids of a part lie outside the ``known``, which are in order."""
-    if not ids.dtype.is_integer() or not ids.is_between(int(known[0]), int(known[-1])).all():
-        raise changed(table)
-
-
-def category_places(table: Table, values: pl.Series, known: pl.Series) -> np.ndarray[Any, Any]:
-    """Return where each category of a part is among the ``known``, which may be of any type."""
+def places(table: Table, values: pl.Series, known: pl.Series) -> Tensor:
+    """Return where `[n]` each value of a part is among the ``known``, which are distinct."""
     values, count = values.cast(known.dtype, strict=False), pl.int_range(len(known), eager=True)
     found = values.replace_strict(known, count, default=None, return_dtype=pl.Int64)
     if found.null_count():
-        raise changed(table)
-    return found.to_numpy()
+        raise changed(table.where)
+    return torch.from_numpy(found.to_numpy(writable=True))
 
 
-def changed(table: Table) -> UnreadableSourceError:
-    """Return the error for a table that is another one when it is gone through again."""
+def changed(where: str) -> UnreadableSourceError:
+    """Return the error for a source that is another one when it is gone through again."""
     return UnreadableSourceError(
-        f"{table.where} changed while it was read: a store takes it in two passes, and they found different "
+        f"{where} changed while it was read: a store takes it in two passes, and they found different "
         "rows. Write the store again once the source rests."
     )

@@ -5,31 +5,30 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from pres.data.datasets.registry import DATASETS
-from pres.data.read import origin_of, read
+from pres.data.ids import IdMap
+from pres.data.info import Origin
+from pres.data.reading import OPTIONS, origin_of
 from pres.data.source import events_from
-from pres.data.store.arrays import write_tensor
+from pres.data.store.arrays import ArrayFile, mapped, write_tensor
+from pres.data.store.columns import ColumnFiles
 from pres.data.store.folder import check_free, is_store, making, write_about
 from pres.data.store.order import AT_ONCE, Show, write_index
-from pres.data.store.scanned import ROWS, ScannedTable
-from pres.data.store.synthetic import write_synthetic
-from pres.data.stream import COLUMNS, EventStream
-from pres.data.tabular.chunks import scan
+from pres.data.stream import COLUMNS, EventStream, unchecked
+from pres.data.synthetic import SyntheticPlan, synthetic_stream
+from pres.data.tabular.rows import open_rows
+from pres.data.tabular.two_passes import stream_of_rows
 from pres.errors import EmptySourceError, OptionError, nearest
 
-_READING = {
-    name: parameter.default
-    for name, parameter in inspect.signature(read).parameters.items()
-    if name != "source"
-}
-
+ROWS = 1 << 20  # of a table in memory at a time
 Begin = Callable[[str, int | None], Show]  # told of a piece of work and how many events it has to do
 
 
@@ -80,23 +79,22 @@ def _columns(
         if options:
             raise OptionError(f"an EventStream is written as it is; leave out {', '.join(options)}.")
         return _of_stream(source, place, at_once)
-    named = isinstance(source, str) and source.casefold() in DATASETS
-    if named and DATASETS[source.casefold()].embedded:
-        return write_synthetic(place, options, at_once, begin("making", None))
-    found = (
-        None if named else scan(source, **{k: options[k] for k in ("header", "separator") if k in options})
-    )
-    if found is None:
-        whole = events_from(source, options) if isinstance(source, str) else read(source, **options)
-        return _of_stream(whole, place, at_once)
+    if isinstance(source, str) and source.casefold() in DATASETS:
+        if DATASETS[source.casefold()].embedded:
+            return _of_synthetic(place, options, at_once, begin("making", None))
+        return _of_stream(events_from(source, options), place, at_once)
     for name in options:
-        if name not in _READING:
-            raise OptionError(f"reading a table has no option {name!r}.{nearest(name, _READING)}")
-    given = _READING | options
-    table = ScannedTable(found, given, rows, at_once)
-    events = table.write(place, begin("reading", None))
-    origin = origin_of(source, {"source": source} | given)
-    return events.with_info(dataclasses.replace(events.info, origin=origin))
+        if name not in OPTIONS:
+            raise OptionError(f"reading a table has no option {name!r}.{nearest(name, OPTIONS)}")
+    given, show = OPTIONS | options, begin("reading", None)
+    opened = open_rows(source, header=given["header"], separator=given["separator"])
+
+    with ExitStack() as stack:
+
+        def files(count: int) -> ColumnFiles:
+            return stack.enter_context(ColumnFiles(place, count, at_once, show))
+
+        return stream_of_rows(opened, given, origin_of(source, given), files, rows, show)
 
 
 def _of_stream(events: EventStream, place: Path, at_once: int) -> EventStream:
@@ -108,6 +106,35 @@ def _of_stream(events: EventStream, place: Path, at_once: int) -> EventStream:
         if values is not None:
             write_tensor(values, place / f"{name}.npy", at_once)
     return events
+
+
+def _of_synthetic(place: Path, options: dict[str, Any], at_once: int, show: Show) -> EventStream:
+    """Write the columns of `synthetic_stream` of these options, made and sorted some events at a time.
+
+    Memory is needed for the bursts, of which there is one per 6 events, and for ``at_once`` events.
+    """
+    known = {name: p.default for name, p in inspect.signature(synthetic_stream).parameters.items()}
+    for name in options:
+        if name not in known:
+            raise OptionError(f"the synthetic stream has no option {name!r}.{nearest(name, known)}")
+    given = known | options
+    labels, n = given.pop("labels"), given["num_events"]
+    plan = SyntheticPlan(**given, at_once=at_once)
+    with ColumnFiles(place, n, at_once, show) as columns:
+        for part in plan.parts():
+            columns.append(**part._asdict() | ({} if labels else {"label": None}))
+            show(len(part.t))
+        columns.sort()
+    if plan.features:
+        topic, places = mapped(place / "topic.npy"), plan.places()
+        with ArrayFile(place / "x.npy", np.float32, (n, plan.features)) as file:
+            for noise in plan.noise():
+                file.append(noise.add_(places[topic[file.end : file.end + len(noise)]]).numpy())
+    for scratch in ("row", "topic"):
+        (place / f"{scratch}.npy").unlink()
+    ids = IdMap.dense(plan.num_users + plan.num_items, plan.num_users)
+    info = dataclasses.replace(plan.info, origin=Origin("synthetic", options))
+    return unchecked(**columns.tensors(), num_nodes=ids.num_nodes, num_src=ids.num_src, ids=ids, info=info)
 
 
 @contextmanager
