@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: help demo test lint bench numbers docs clean
 
 help:
-	@echo "make demo    set up, then show what memory and a large batch are worth on the embedded stream (demo/demo.png; a minute)"
+	@echo "make demo    set up, then show what memory and a large batch are worth on the embedded stream (demo/demo.png; a minute or two)"
 	@echo "make test    set up, then lint, type-check and run all tests"
 	@echo "make lint    ruff, mypy --strict and the import contract"
 	@echo "make bench   speed and scaling, as tables of ratios (a few minutes, wants a quiet machine)"
@@ -16,7 +16,7 @@ help:
 	@echo "make clean   remove .venv and everything built"
 
 demo: $(VENV)/.base
-	OMP_NUM_THREADS=1 $(BIN)/python examples/demo.py --out demo
+	$(BIN)/python examples/demo.py --out demo
 
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
