@@ -13,8 +13,10 @@ from pres.models import MDGNN, scanned
 from pres.models.registry import build_model
 from pres.models.scanned import RESCANNED
 from pres.models.states import States
+from pres.models.subgraph import Subgraph
 from pres.nn import ScanUpdater
 from pres.smoothing import PRES
+from pres.training import scan_step
 from pres.training.scan_step import PreparedScan, prepare_scan, train_on_scan
 from tests.models.conftest import make, random_events, stream_of
 from tests.oracles.scan_memory import OnePass
@@ -70,9 +72,9 @@ def test_at_as_many_events_as_are_scanned_again_all_of_the_cell_learns(
         assert bool(torch.any(first[2] != 0)) == (passes == 2)
 
 
-def states_by_hand(model: MDGNN, prepared: PreparedScan, found: OnePass) -> States:
-    """What the slow way says that a view sees; gradients reach the cell's weights through it."""
-    subgraph, first = prepared.subgraph, found.first
+def states_by_hand(prepared: PreparedScan, subgraph: Subgraph, found: OnePass) -> States:
+    """What the slow way says that a part sees; gradients reach the cell's weights through it."""
+    first = found.first
     assert subgraph.version is not None
     memories, times = [], []
     for node, entry in zip(subgraph.nodes.tolist(), subgraph.version.tolist(), strict=True):
@@ -94,6 +96,7 @@ def test_the_gradients_of_a_step_are_those_through_a_loop_over_events(
     kind: str, passes: int, staleness: int, coherence: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scanned, "RESCANNED", 12)
+    monkeypatch.setattr(scan_step, "LEAST", 7)
     events = random_events(seed=passes + staleness, n=90)
     x = torch.randn(len(events), 2, generator=torch.Generator().manual_seed(1))
     stream = stream_of(events, x)
@@ -109,7 +112,13 @@ def test_the_gradients_of_a_step_are_those_through_a_loop_over_events(
         means = train_on_scan(model, prepared, optimiser)
         fast = gradients(model)
         found = slow.take_in(start, start + 30)
-        logits = model.logits(prepared.subgraph, states_by_hand(model, prepared, found))
+        lengths = [len(subgraph.to) for subgraph in prepared.subgraphs]
+        assert lengths == ([7, 7, 7, 7, 2] if kind == "tgn" else [15, 15])
+        parts = [
+            model.logits(subgraph, states_by_hand(prepared, subgraph, found))
+            for subgraph in prepared.subgraphs
+        ]
+        logits = torch.cat(parts)
         loss = softplus(-logits[:, 0]).mean() + softplus(logits[:, 1:]).mean()
         objective = loss
         nodes = sorted(found.own)

@@ -137,6 +137,13 @@ class SubgraphSampler(nn.Module):
             staleness: See `Window.cut`; roots and neighbours see memory up to the same event.
             seed: Of ``"uniform"`` neighbours.
         """
+        (subgraph,) = self.sample_window_parts(window, negatives, staleness, seed, parts=1)
+        return subgraph
+
+    def sample_window_parts(
+        self, window: Window, negatives: Tensor, staleness: int, seed: int, parts: int
+    ) -> list[Subgraph]:
+        """Return the same for each of so many equal parts of the batch, and for the events that remain."""
         check_next(window.batch, window.batch.offset, self._t, self.memory)
         events, b = window.events, len(window.batch)
         at = torch.arange(len(events) - b, len(events), device=events.t.device)
@@ -147,12 +154,23 @@ class SubgraphSampler(nn.Module):
             cutoffs = rows(self.index.cutoffs(events, "fresh"), asked)
             if self.visibility == "batch":
                 cutoffs = torch.minimum(cutoffs, events.offset + places)
-        group = places if self.per_node else None
-        inside = Inside(window, places)
-        (subgraph,) = self._views(
-            window.batch, negatives, rows(events.t, asked), cutoffs, seed, group, inside
-        )
-        return subgraph
+        whole = b // parts * parts
+        found: list[Subgraph] = []
+        for some, count in (slice(0, whole), parts), (slice(whole, b), 1):
+            if some.start < some.stop or not b:
+                part = torch.arange(some.stop - some.start, device=at.device) // max(1, whole // count)
+                group = part * (len(events) + 1) + places[some] if self.per_node else None
+                found += self._views(
+                    window.batch[some],
+                    negatives[some],
+                    rows(events.t, asked[some]),
+                    None if cutoffs is None else cutoffs[some],
+                    seed,
+                    group,
+                    Inside(window, places[some]),
+                    count,
+                )
+        return found
 
     def sample_pairs(
         self, src: Tensor, dst: Tensor, t: Tensor, position: int | None = None, seed: int = 0

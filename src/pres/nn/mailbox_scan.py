@@ -11,7 +11,8 @@ from torch.nn.functional import linear
 from pres.errors import OptionError
 from pres.nn.gather import rows
 from pres.nn.mailbox_reading import Reading
-from pres.nn.scan_updater import UPDATED, before_each, gated_scan
+from pres.nn.scan import before_each, gated_scan
+from pres.nn.scan_updater import UPDATED, joined_gates
 
 
 class Chains(NamedTuple):
@@ -98,9 +99,9 @@ class MailboxScan(nn.Module):
         """
         (first, chain, other, event), d = chains, begin.shape[1]
         own, partner, own_code, partner_code, feature = torch.split(self.mail.weight, self.sizes, dim=1)
-        gate = torch.cat([self.update.weight, self.new.weight])
+        gate, bias = joined_gates(self.update, self.new)
         of_mail, of_read, of_since = gate[:, :d], gate[:, d : 2 * d], gate[:, 2 * d :]
-        gates = linear(since, of_since, torch.cat([self.update.bias, self.new.bias]))
+        gates = linear(since, of_since, bias)
         events, whose = linear(features, feature, self.mail.bias), rows(chain, other)
         own_encoding, partner_encoding = linear(encoding, own_code), linear(encoding, partner_code)
         age = linear(ages, self.age.weight).to(begin.dtype)

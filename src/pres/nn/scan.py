@@ -13,7 +13,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import hardshrink, pad
+
+from pres.nn.gather import rows
 
 TOGETHER = 8  # rows of a block; with 2 everything is read and written three times as often
 _HALF = torch.bfloat16, torch.float16
@@ -33,15 +36,27 @@ def linear_scan(keep: Tensor, add: Tensor, initial: Tensor, first: Tensor) -> Te
     keep, add, initial = (each.float() if each.dtype in _HALF else each for each in (keep, add, initial))
     if not len(first):
         return add
-    begun = add.index_add(0, first, keep.index_select(0, first) * initial)
+    begun = add.index_add(0, first, rows(keep, first) * initial)
     states: Tensor = _Scan.apply(keep.index_fill(0, first, 0), begun, False)  # type: ignore[no-untyped-call]
     return states
 
 
-def scan_of_gradients(keep: Tensor, grad: Tensor, first: Tensor) -> Tensor:
-    """Return the gradient `[m, d]` of what each row adds, of the gradient of the states `[m, d]`."""
-    inside = keep.index_fill(0, first, 0)
-    return _solved(torch.cat([inside[1:], torch.zeros_like(inside[:1])]), grad, backwards=True)
+def gated_scan(gates: Tensor, begin: Tensor, first: Tensor) -> Tensor:
+    """Return the states `[m, d]` of ``s_k = (1 - z_k) ⊙ s_{k-1} + z_k ⊙ n_k``, never in half precision.
+
+    Args:
+        gates: What ``z = σ(·)`` and ``n = 2 σ(·) - 1`` of each row are functions of, side by side `[m, 2 d]`.
+            They are overwritten.
+        begin: The states before the first row of each chain `[c, d]`.
+        first: Where each chain begins `[c]`.
+    """
+    found: Tensor = _GatedScan.apply(gates.to(begin.dtype), begin, first)  # type: ignore[no-untyped-call]
+    return found
+
+
+def before_each(after: Tensor, begin: Tensor, first: Tensor) -> Tensor:
+    """Return the state `[m, d]` before each row, of that after each."""
+    return torch.cat([after[:1], after[:-1]]).index_copy_(0, first, begin)
 
 
 class _Scan(torch.autograd.Function):
@@ -52,10 +67,7 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, keep: Tensor, x: Tensor, transposed: bool) -> Tensor:
-        if transposed:
-            solved = _solved(torch.cat([keep[1:], torch.zeros_like(keep[:1])]), x, backwards=True)
-        else:
-            solved = _solved(keep, x, backwards=False)
+        solved = _solved(_shifted(keep) if transposed else keep, x, backwards=transposed)
         ctx.save_for_backward(keep, solved)
         ctx.transposed = transposed
         return solved
@@ -71,9 +83,47 @@ class _Scan(torch.autograd.Function):
         return grad_keep, grad_x, None
 
 
+class _GatedScan(torch.autograd.Function):
+    """A linear scan of gates; its own gradient takes a third of the time and memory of autograd's."""
+
+    @staticmethod
+    def forward(ctx: Any, gates: Tensor, begin: Tensor, first: Tensor) -> Tensor:
+        d, gates = begin.shape[1], gates.detach().sigmoid_()
+        update, new = gates[:, :d], gates[:, d:]
+        keep, add = 1 - update, new.mul(2).sub_(1).mul_(update)
+        add.index_add_(0, first, rows(keep, first) * begin)
+        after = _solved(keep.index_fill_(0, first, 0), add, backwards=False)
+        ctx.save_for_backward(gates, begin, first, after)
+        return after
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        gates, begin, first, after = ctx.saved_tensors
+        d, of_gates, of_begin = begin.shape[1], None, None
+        update, new = gates[:, :d], gates[:, d:]
+        grad = _solved(_shifted((1 - update).index_fill_(0, first, 0)), grad, backwards=True)
+        if ctx.needs_input_grad[0]:
+            of_gates = torch.empty_like(gates)
+            moved = before_each(after, begin, first).neg_().add_(new, alpha=2).sub_(1)  # n_k - s_{k-1}
+            torch.mul(grad, moved, out=of_gates[:, :d])
+            torch.mul(grad, update, out=of_gates[:, d:]).mul_(2)
+            of_gates.mul_(gates).addcmul_(of_gates, gates, value=-1)  # σ' is σ (1 - σ)
+        if ctx.needs_input_grad[1]:
+            of_begin = rows(grad, first).mul_(1 - rows(gates, first)[:, :d])
+        return of_gates, of_begin, None
+
+
+def _shifted(keep: Tensor) -> Tensor:
+    """Return what the row after each keeps of it."""
+    return torch.cat([keep[1:], torch.zeros_like(keep[:1])])
+
+
 def _solved(keep: Tensor, x: Tensor, backwards: bool) -> Tensor:
     """Return the states `[m, d]` after each row, taken from the first to the last, or backwards."""
     m, together = len(x), min(TOGETHER, len(x))
+    if not m:
+        return x
     if m % together:  # rows of zeros at the end change no others
         keep, x = (pad(each, (0, 0, 0, -m % together)) for each in (keep, x))
     solved = torch.empty_like(x)
@@ -95,8 +145,8 @@ def _solved(keep: Tensor, x: Tensor, backwards: bool) -> Tensor:
 
 def _turns(rows: Tensor, together: int, backwards: bool) -> Sequence[Tensor]:
     """Return the rows that come first of their blocks, those that come second, and so on."""
-    num_batches = rows.view(-1, together, rows.shape[1]).unbind(1)
-    return num_batches[::-1] if backwards else num_batches
+    turns = rows.view(-1, together, rows.shape[1]).unbind(1)
+    return turns[::-1] if backwards else turns
 
 
 def _without_denormals(product: Tensor) -> Tensor:

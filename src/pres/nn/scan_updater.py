@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
 from pres.errors import OptionError
 from pres.nn.gather import rows
-from pres.nn.scan import linear_scan, scan_of_gradients
+from pres.nn.scan import before_each, gated_scan
 
 UPDATED = -1.0  # where the bias of the update gate begins: at first a memory keeps most of itself
 
@@ -61,7 +58,7 @@ class ScanUpdater(nn.Module):
             chain: The chain of each entry `[h]`.
             other: The entry of its partner `[h]`.
         """
-        weight, bias = torch.cat(self.of_messages), torch.cat([self.update.bias, self.new.bias])
+        weight, bias = joined_gates(self.update, self.new)
         own, own_code, partner, partner_code, event = torch.split(weight, self.sizes, dim=1)
         nodes, whose = torch.cat([begin, encoding], dim=1), rows(chain, other)
         # Added in place: sums of their own take as long as a third of the products.
@@ -77,47 +74,9 @@ class ScanUpdater(nn.Module):
         return gated_scan(torch.addmm(gates, rows(before, other), partner.T), begin, first)
 
 
-def gated_scan(gates: Tensor, begin: Tensor, first: Tensor) -> Tensor:
-    """Return the memory `[h, d]` after each entry, never in half precision.
+def joined_gates(update: nn.Linear, new: nn.Linear) -> tuple[Tensor, Tensor]:
+    """Return weight and bias of both gates side by side, those of the new memory doubled.
 
-    Args:
-        gates: What update gate and new memory of each entry are functions of `[h, 2 d]`.
-        begin: The memory before each chain `[c, d]`.
-        first: The first entry of each chain `[c]`.
+    For ``tanh(x)`` is ``2 σ(2 x) - 1``, and `gated_scan` takes one sigmoid of all.
     """
-    found: Tensor = _GatedScan.apply(gates.to(begin.dtype), begin, first)  # type: ignore[no-untyped-call]
-    return found
-
-
-class _GatedScan(torch.autograd.Function):
-    """A linear scan of gates, whose own gradient takes a third of the time that autograd's does.
-
-    ``tanh(x)`` is ``2 σ(2 x) - 1``: that takes a fifth of the time.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, gates: Tensor, begin: Tensor, first: Tensor) -> Tensor:
-        update, new = gates.chunk(2, dim=1)
-        update, new = torch.sigmoid(update), torch.sigmoid(2 * new).mul_(2).sub_(1)
-        keep = 1 - update
-        after = linear_scan(keep, update * new, begin, first)
-        ctx.save_for_backward(update, new, keep, begin, first, after)
-        return after
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        update, new, keep, begin, first, after = ctx.saved_tensors
-        grad = scan_of_gradients(keep, grad, first)
-        of_gates = None
-        if ctx.needs_input_grad[0]:
-            moved = grad * update  # σ' is update (1 - update), tanh' is (1 - new²)
-            of_update = (new - before_each(after, begin, first)).mul_(keep).mul_(moved)
-            of_gates = torch.cat([of_update, torch.addcmul(moved, moved * new, new, value=-1)], dim=1)
-        of_begin = rows(keep, first) * rows(grad, first) if ctx.needs_input_grad[1] else None
-        return of_gates, of_begin, None
-
-
-def before_each(after: Tensor, begin: Tensor, first: Tensor) -> Tensor:
-    """Return the memory `[h, d]` before each entry, of that after each."""
-    return torch.cat([after[:1], after[:-1]]).index_copy_(0, first, begin)
+    return torch.cat([update.weight, 2 * new.weight]), torch.cat([update.bias, 2 * new.bias])

@@ -9,10 +9,13 @@ from torch import Tensor
 
 from pres.data.stream import EventStream
 from pres.models import MDGNN
-from pres.models.scanned import Window
+from pres.models.scanned import Scanned, Window
 from pres.models.subgraph import Subgraph
 from pres.smoothing import movement
-from pres.training.step import arithmetic, link_loss, take_step
+from pres.training.step import arithmetic, link_loss, move_weights
+
+PARTS, PARTS_WITH_NEIGHBOURS = 2, 4  # of a batch, see `train_on_scan`; more of them take more operations
+LEAST = 200  # events of a part
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +23,7 @@ class PreparedScan:
     """A temporal batch with all that can be known of it before weights and memory have reached it."""
 
     window: Window
-    subgraph: Subgraph
+    subgraphs: list[Subgraph]  # of the parts of the batch
 
     @property
     def batch(self) -> EventStream:
@@ -28,8 +31,8 @@ class PreparedScan:
         return self.window.batch
 
     def ready(self, model: MDGNN) -> PreparedScan:
-        """Return it with what the embedding can make of the subgraph before it has the weights."""
-        return replace(self, subgraph=model.with_prepared(self.subgraph))
+        """Return it as it is: what an embedding makes of a part beforehand waits for the part's turn."""
+        return self
 
 
 def prepare_scan(
@@ -37,7 +40,9 @@ def prepare_scan(
 ) -> PreparedScan:
     """Return a batch to train on against ``negatives`` `[b, count]`; see `MDGNN.sample_window`."""
     window = model.window(batch.offset, batch.offset + len(batch))
-    return PreparedScan(window, model.sample_window(window, negatives, staleness, seed))
+    most = PARTS_WITH_NEIGHBOURS if model.embedding.hops else PARTS
+    parts = max(1, min(most, len(batch) // LEAST))
+    return PreparedScan(window, model.sample_window_parts(window, negatives, staleness, seed, parts))
 
 
 def train_on_scan(
@@ -49,7 +54,10 @@ def train_on_scan(
 ) -> dict[str, float]:
     """Take an optimiser step on a temporal batch, let memory take it in, and return means over its events.
 
-    Memory takes in what the step has found, by the weights before it.
+    One scan finds the memory of the whole batch. Its parts are then embedded and scored one after another,
+    each with its gradient, so that of all that this takes only one part's is held at a time. Their gradients
+    add up, and go back through the scan together. Memory takes in what the step has found, by the weights
+    before it.
 
     Args:
         model: The model, its memory as before the batch.
@@ -57,18 +65,34 @@ def train_on_scan(
         optimiser: What moves the weights.
         precision: See `arithmetic`.
     """
-    subgraph, device = prepared.subgraph, prepared.subgraph.nodes.device
-    assert subgraph.version is not None
+    device, b = prepared.batch.t.device, len(prepared.batch)
     with arithmetic(device, precision):
         scanned = model.scanned(prepared.window)
-        logits = model.logits(subgraph, scanned.updated_memory(subgraph.nodes, subgraph.version))
-    loss = link_loss(logits)
+    optimiser.zero_grad()
+    read = replace(scanned, states=scanned.states.detach().requires_grad_())
+    parts = [_train_on_part(model, subgraph, read, b, precision) for subgraph in prepared.subgraphs]
+    loss = objective = torch.stack(parts).sum()
     begin, end, moved = scanned.begin, scanned.end, torch.ones_like(prepared.window.node, dtype=torch.bool)
-    found, objective = {"loss": loss, "movement": movement(begin, end.detach(), moved)}, loss
+    found = {"loss": loss, "movement": movement(begin, end.detach(), moved)}
+    learned, gradients = [scanned.states], [read.states.grad]
     if model.smoothing is not None:
         objective = loss + model.smoothing.loss(begin, end, moved, moved.nonzero().squeeze(1))
         found |= model.smoothing.stats()
-    values = take_step(objective, found, optimiser, prepared.batch)
+        if objective.requires_grad:
+            learned, gradients = [*learned, objective], [*gradients, None]
+    torch.autograd.backward(learned, gradients)
+    values = move_weights(objective, found, optimiser, prepared.batch)
     with torch.no_grad():
         scanned.commit()
     return values
+
+
+def _train_on_part(model: MDGNN, subgraph: Subgraph, scanned: Scanned, b: int, precision: str) -> Tensor:
+    """Return a part's share of the loss of ``b`` events; its gradient adds to those of weights and states."""
+    subgraph = model.with_prepared(subgraph)
+    assert subgraph.version is not None
+    with arithmetic(subgraph.nodes.device, precision):
+        logits = model.logits(subgraph, scanned.updated_memory(subgraph.nodes, subgraph.version))
+    loss = link_loss(logits) * (len(logits) / b)
+    torch.autograd.backward(loss)
+    return loss.detach()

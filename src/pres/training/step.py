@@ -163,6 +163,13 @@ def take_step(
     """Move the weights against the gradient of an objective, and return what was ``found`` as numbers."""
     optimiser.zero_grad()
     torch.autograd.backward(objective)
+    return move_weights(objective, found, optimiser, batch)
+
+
+def move_weights(
+    objective: Tensor, found: dict[str, Tensor], optimiser: torch.optim.Optimizer, batch: EventStream
+) -> dict[str, float]:
+    """Move the weights against their gradients, those of an objective; return what was ``found``."""
     known = [*found.values(), objective, _norm_of_gradients(optimiser)]
     *values, last_objective, norm = torch.stack([value.detach().double() for value in known]).tolist()
     _check_finite(last_objective, norm, batch)
