@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pres.optim.adam import optimiser_of
+from pres.optim import Adam
 from pres.optim.muon import ITERATIONS, LEAST, Muon, orthogonal
 
 
@@ -121,20 +121,6 @@ def test_it_goes_on_from_its_state_to_the_bit() -> None:
         assert torch.equal(mine, theirs)
 
 
-def test_a_state_from_before_there_was_decay_has_none() -> None:
-    torch.manual_seed(0)
-    model = Everything()
-    old, new = Muon(model, lr=0.01), Muon(model, lr=0.5, rest=3.0, weight_decay=2.0)
-    state = old.state_dict()
-    for group in state["param_groups"]:
-        del group["rest"], group["weight_decay"]
-    new.load_state_dict(state)
-    (group,) = new.param_groups
-    assert (group["lr"], group["rest"], group["weight_decay"]) == (0.01, 1.0, 0.0)
-    gradients(model, 0)
-    new.step()
-
-
 @pytest.mark.parametrize("frozen", ["wide.weight", "small.bias"])
 def test_what_has_no_gradient_stays(frozen: str) -> None:
     torch.manual_seed(0)
@@ -189,11 +175,11 @@ def test_weights_of_several_types_move_each_in_its_own() -> None:
             assert torch.equal(mine, theirs)
 
 
-@pytest.mark.parametrize("name", ["muon", "lamb", "adam"])
+@pytest.mark.parametrize("name", ["muon", "adam"])
 def test_a_closure_has_gradients(name: str) -> None:
     layer = nn.Linear(LEAST, LEAST)
     before = layer.weight.detach().clone()
-    optimiser = Muon(layer, 0.01) if name == "muon" else optimiser_of(layer, name, 0.01)
+    optimiser = Muon(layer, 0.01) if name == "muon" else Adam(layer.parameters(), 0.01)
 
     def closure() -> float:
         optimiser.zero_grad()

@@ -14,7 +14,6 @@ import pres
 from pres.errors import OptionError
 from pres.models import MDGNN
 from pres.models.registry import build_model
-from pres.optim.adam import LAMB
 from pres.training.checkpoint import TrainingState
 from pres.training.config import PRESETS, FitConfig
 from pres.training.trainer import Trainer
@@ -27,7 +26,6 @@ MEANS: dict[str, dict[str, Any]] = {
     "steps with PRES": {"step_size": 100, "smoothing": pres.PRES(delta="rate")},
     "shift": {"shift": True},
     "bounded": {"most_lost": 40},
-    "lamb": {"optimiser": "lamb", "lr": 0.01, "warmup": 0.5},
     "max_time_delta": {"max_time_delta": 0.001},
     "muon": {"optimiser": "muon", "step_size": 100},
 }
@@ -79,7 +77,6 @@ def test_rates_warm_up_and_grow_with_the_step() -> None:
         trainer.train_next_batch()
     batches = len(trainer.batches)
     assert found == pytest.approx([0.01 * min(1, (i + 1) / batches / 0.5) for i in range(batches)])
-    assert isinstance(trainer_of("jodie", optimiser="lamb").optimiser, LAMB)
 
 
 def test_the_preset_is_the_default_of_what_is_not_given() -> None:

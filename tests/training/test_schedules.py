@@ -39,8 +39,8 @@ def muon_of(**options: Any) -> Muon:
 
 def test_what_is_no_matrix_comes_as_far_in_few_steps_as_in_many() -> None:
     def rate_of_the_rest(**options: Any) -> float:
-        (group,) = muon_of(**options).param_groups
-        found: float = group["lr"] * group["rest"]
+        group, _ = muon_of(**options).param_groups
+        found: float = group["lr"]
         return found
 
     train = len(EVENTS.split().train)
@@ -53,7 +53,7 @@ def test_what_is_no_matrix_comes_as_far_in_few_steps_as_in_many() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"epochs": 3}, {"step_size": 50, "lr_rule": "sqrt"}])
 def test_matrices_shrink_by_e_in_a_training_at_the_full_rate(options: dict[str, Any]) -> None:
-    (group,) = muon_of(**options).param_groups
+    _, group = muon_of(**options).param_groups
     train = len(EVENTS.split().train)
     batches = math.ceil(train / 300)
     steps = options.get("epochs", 10) * train / options.get("step_size", train / batches)
@@ -91,7 +91,7 @@ def test_training_only_shrinks_them(kind: str) -> None:
     for _ in range(4):
         trainer.train_next_batch()
     names: dict[Tensor, str] = {weight: name for name, weight in model.named_parameters()}
-    (group,) = trainer.optimiser.param_groups
+    _, group = trainer.optimiser.param_groups
     for weight, columns in slow_columns(model, GAP).items():
         old = before[names[weight]]
         shrunk = (1 - group["lr"] * group["weight_decay"]) ** 3  # not at the first: there is no mail yet
@@ -121,12 +121,11 @@ def test_a_summary_reads_time_itself_and_others_say_nothing() -> None:
     assert slow_columns(model, GAP) == {}
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "lamb"])
-def test_other_optimisers_move_slow_columns_too(optimiser: str) -> None:
+def test_adam_moves_slow_columns_too() -> None:
     model = made()
     ((weight, columns),) = slow_columns(model, GAP).items()
     before = weight.detach()[:, columns].clone()
-    trainer = Trainer(model, EVENTS, FitConfig.of({"batch_size": 100, "lr": 0.01, "optimiser": optimiser}))
+    trainer = Trainer(model, EVENTS, FitConfig.of({"batch_size": 100, "lr": 0.01}))
     for _ in range(3):
         trainer.train_next_batch()
     assert bool((weight[:, columns] != before).all())

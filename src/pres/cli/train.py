@@ -87,7 +87,7 @@ def train(
         float | None, typer.Option(help="Epochs over which the rate rises from 0.  \\[default: 0]")
     ] = None,
     optimiser: Annotated[
-        Literal["adam", "muon", "lamb"] | None,
+        Literal["adam", "muon"] | None,
         typer.Option(help="What moves the weights.  \\[default: adam]"),
     ] = None,
     max_time_delta: Annotated[

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.optim.adam import adam
 
 LEAST = 16  # rows and columns of what moves as a matrix
 # Odd polynomials of degree 5, one after another: of all there are, these bring lengths from 0.01 to 1 nearest
@@ -37,27 +36,29 @@ class Matrix(NamedTuple):
             part.sub_(of_part, alpha=length)
 
 
-class Muon(torch.optim.Optimizer):
+class Muon(torch.optim.Adam):
     """Moves each matrix by the nearest orthogonal one to its momentum, and everything else as Adam does.
 
     All directions of a matrix then move equally far (Jordan et al., 2024): few large steps come as far as
-    many small ones. A step costs a few products of small matrices more, some milliseconds.
-    Each gate of a recurrent cell is a matrix of its own; tables of which a step reads some rows are none.
+    many small ones. Each gate of a recurrent cell is a matrix of its own; tables of which a step reads some
+    rows are none. `torch.optim.Muon` has neither gates nor columns that stay, and iterates one polynomial
+    five times in bfloat16, matrix by matrix; here three in float32 move all matrices together.
 
     Directions that training hardly tells anything of move as far as all others, and matter once the stream
     changes. So matrices shrink a little at every step, and some columns may be told to stay.
 
+    There are two groups: everything else, and the matrices. A group's learning rate is to be its ``factor``
+    times that of the training.
+
     Args:
         model: Whose weights are moved, those that learn.
         lr: Learning rate, as for Adam.
-        rest: Learning rate of everything that is no matrix, by ``lr``.
+        rest: Factor of the learning rate of everything that is no matrix.
         weight_decay: How much of itself a matrix loses at a step, by the learning rate.
         still: Columns of weights that do not move with the rest of their matrix, and only shrink like it;
             never all columns.
         momentum: Share of the old in a matrix's momentum.
         length: Root mean square of a matrix's step, by the learning rate.
-        betas: Decay of Adam's two moments.
-        eps: Against division by zero.
     """
 
     def __init__(
@@ -70,84 +71,52 @@ class Muon(torch.optim.Optimizer):
         still: Mapping[Tensor, slice] | None = None,
         momentum: float = 0.95,
         length: float = 0.4,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
     ) -> None:
-        own = {"rest": rest, "weight_decay": weight_decay, "momentum": momentum, "length": length}
-        # The last two tell `load_state_dict` that Adam's count of steps belongs on the weights' device.
-        defaults = {"lr": lr, **own, "betas": betas, "eps": eps, "fused": True, "capturable": False}
-        super().__init__([p for p in model.parameters() if p.requires_grad], defaults)
         self.matrices = list(_matrices(model, still or {}))
-        weights = [weight for matrix in self.matrices for weight, _ in matrix.parts]
-        self._of_matrices = list(dict.fromkeys(weights))
-        known = set(weights)
-        self._rest = [p for p in self.param_groups[0]["params"] if p not in known]
+        known = {weight for matrix in self.matrices for weight, _ in matrix.parts}
+        weights = [weight for weight in model.parameters() if weight.requires_grad]
+        others = {"params": [weight for weight in weights if weight not in known], "factor": rest}
+        own = {"params": [weight for weight in weights if weight in known], "factor": 1.0}
+        own |= {"weight_decay": weight_decay, "momentum": momentum, "length": length}
+        super().__init__([others | {"lr": lr * rest}, own], lr=lr, fused=True)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """Move every weight that has a gradient once; a gate needs those of both of its parts."""
-        loss = loss_of(closure)
-        (group,) = self.param_groups
-        self._step_as_adam([weight for weight in self._rest if weight.grad is not None])
-        ahead: dict[Tensor, Tensor] = {}
-        for weight in self._of_matrices:
-            if weight.grad is not None:
-                state = self.state[weight]
-                if not state:
-                    state["momentum"] = torch.zeros_like(weight)
-                state["momentum"].lerp_(weight.grad, 1 - group["momentum"])
-                ahead[weight] = weight.grad.lerp(state["momentum"], group["momentum"])
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        weights = [weight for weight in self.param_groups[1]["params"] if weight.grad is not None]
+        gradients = [weight.grad for weight in weights]
+        self._move_matrices(dict(zip(weights, gradients, strict=True)))
+        for weight in weights:
+            weight.grad = None  # Adam passes over it
+        super().step()
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.grad = gradient
+        return loss
+
+    def _move_matrices(self, gradients: Mapping[Tensor, Tensor]) -> None:
+        """Move the matrices of which all gradients are known."""
+        group, ahead = self.param_groups[1], {}
+        for weight, gradient in gradients.items():
+            state = self.state[weight]
+            if not state:
+                state |= {
+                    "step": torch.zeros(()),
+                    "momentum": torch.zeros_like(weight),
+                }  # Adam asks for "step"
+            state["momentum"].lerp_(gradient, 1 - group["momentum"])
+            ahead[weight] = gradient.lerp(state["momentum"], group["momentum"])
+            weight.mul_(1 - group["lr"] * group["weight_decay"])
         moved = [matrix for matrix in self.matrices if all(weight in ahead for weight, _ in matrix.parts)]
-        if ahead and group["weight_decay"]:
-            torch._foreach_mul_(list(ahead), 1 - group["lr"] * group["weight_decay"])
         moves = orthogonal([matrix.of(ahead) for matrix in moved])
         for matrix, move in zip(moved, moves, strict=True):
             matrix.move(move, group["lr"] * group["length"] * math.sqrt(move.shape[1]))
-        return loss
 
     def __getstate__(self) -> dict[str, Any]:
-        own = {name: getattr(self, name) for name in ("matrices", "_of_matrices", "_rest")}
-        return super().__getstate__() | own
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("rest", 1.0)  # a state from before there was such a thing
-            group.setdefault("weight_decay", 0.0)
-
-    def _step_as_adam(self, weights: Sequence[nn.Parameter]) -> None:
-        (group,) = self.param_groups
-        for weight in weights:
-            if not self.state[weight]:
-                for name in ("exp_avg", "exp_avg_sq"):
-                    self.state[weight][name] = torch.zeros_like(weight)
-                self.state[weight]["step"] = torch.zeros((), device=weight.device)
-        if not weights:
-            return
-        adam(
-            list(weights),
-            [weight.grad for weight in weights if weight.grad is not None],
-            [self.state[weight]["exp_avg"] for weight in weights],
-            [self.state[weight]["exp_avg_sq"] for weight in weights],
-            [],
-            [self.state[weight]["step"] for weight in weights],
-            fused=True,
-            amsgrad=False,
-            beta1=group["betas"][0],
-            beta2=group["betas"][1],
-            lr=group["lr"] * group["rest"],
-            weight_decay=0.0,
-            eps=group["eps"],
-            maximize=False,
-        )
-
-
-def loss_of(closure: Callable[[], float] | None) -> float | None:
-    """Return the loss that a step is given, with gradients on though the step itself has none."""
-    if closure is None:
-        return None
-    with torch.enable_grad():
-        return closure()
+        return super().__getstate__() | {"matrices": self.matrices}
 
 
 def _matrices(model: nn.Module, still: Mapping[Tensor, slice]) -> Iterator[Matrix]:

@@ -52,7 +52,7 @@ class FitConfig(Settings):
         "fixed"  # how lr grows with the events per step, from 200 on
     )
     warmup: float = pydantic.Field(0.0, ge=0, allow_inf_nan=False)  # epochs over which lr rises from 0
-    optimiser: Literal["adam", "muon", "lamb"] = "adam"
+    optimiser: Literal["adam", "muon"] = "adam"
     # Share of the training's time; time differences beyond it are encoded as that long (not where memory is
     # projected in time, as in JODIE, which grows with their logarithm). None: as they are.
     max_time_delta: float | None = pydantic.Field(None, gt=0, allow_inf_nan=False)

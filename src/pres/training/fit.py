@@ -110,7 +110,7 @@ def fit(
         except (KeyboardInterrupt, DivergedError) as stopped:
             raise _with_state_kept(stopped, trainer, folder) from None
         finally:
-            trainer.release()
+            model.zero_grad()  # gradients are as large as the weights
     last = trainer.state()
     load_into(model, best)
     test = trainer.test()

@@ -10,8 +10,7 @@ from torch import Tensor
 from pres.data.stream import EventStream
 from pres.models import MDGNN, time_units
 from pres.nn import EventMessage, IdentityMessage, MailboxScan, ScanUpdater, TimeEncoding
-from pres.optim.adam import optimiser_of
-from pres.optim.muon import Muon
+from pres.optim import Adam, Muon
 from pres.training.config import FitConfig
 
 USUAL_MOMENTUM = 0.95  # of Muon; of a scan's few long steps fewer are averaged
@@ -42,7 +41,7 @@ def optimiser_for(
     in a long training as in a short one: at the full rate all the time, by a factor of about e.
     """
     if config.optimiser != "muon":
-        return optimiser_of(model, config.optimiser, config.lr)
+        return Adam([weight for weight in model.parameters() if weight.requires_grad], config.lr)
     lr, train = peak_rate(config, per_step), events.split().train
     return Muon(
         model,

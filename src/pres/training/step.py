@@ -170,7 +170,7 @@ def move_weights(
     objective: Tensor, found: dict[str, Tensor], optimiser: torch.optim.Optimizer, batch: EventStream
 ) -> dict[str, float]:
     """Move the weights against their gradients, those of an objective; return what was ``found``."""
-    known = [*found.values(), objective, _norm_of_gradients(optimiser)]
+    known = [*found.values(), objective, _gradient_norm(optimiser)]
     *values, last_objective, norm = torch.stack([value.detach().double() for value in known]).tolist()
     _check_finite(last_objective, norm, batch)
     optimiser.step()
@@ -199,11 +199,10 @@ def _take_in(model: MDGNN, prepared: Prepared, states: States | None) -> None:
     model.update_state_observed(batch, roles, states, routing=routing)
 
 
-def _norm_of_gradients(optimiser: torch.optim.Optimizer) -> Tensor:
-    """Return the sum of the gradients' norms."""
-    parameters = [p for group in optimiser.param_groups for p in group["params"] if p.grad is not None]
-    norms = torch._foreach_norm([p.grad for p in parameters])
-    return norms[0] if len(norms) == 1 else torch.stack(norms).sum()
+def _gradient_norm(optimiser: torch.optim.Optimizer) -> Tensor:
+    """Return the norm of all gradients."""
+    parameters = [p for group in optimiser.param_groups for p in group["params"]]
+    return torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
 
 
 def _check_finite(loss: float, norm: float, batch: EventStream) -> None:

@@ -15,7 +15,6 @@ from pres.evaluation.metrics import LinkMetrics
 from pres.models import MDGNN, time_units
 from pres.nn.allocation import keep_large_blocks
 from pres.nn.time_encoding import TimeEncoding, limit_times
-from pres.optim.adam import FlatAdam
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.rng import derived
 from pres.smoothing import Smoothing, SmoothingSettings
@@ -132,7 +131,7 @@ class Trainer:
         prepared = self.ahead.take((self.epoch, self.batch))
         batch = prepared.batch
         for group in self.optimiser.param_groups:
-            group["lr"] = self.learning_rate()
+            group["lr"] = self.learning_rate() * group.get("factor", 1.0)
         if self.batch + 1 < len(self.batches) and self.ahead.pays:
             self.ahead.begin((self.epoch, self.batch + 1))
         means = self._train_on(prepared)
@@ -209,11 +208,6 @@ class Trainer:
             with arithmetic(self.device, self.config.precision):
                 replay(self.model, self.split[:2], self.config.eval_batch_size)
         return self.evaluate(self.split.test)
-
-    def release(self) -> None:
-        """Let the model's weights be tensors of their own, as they were before training."""
-        if isinstance(self.optimiser, FlatAdam):
-            self.optimiser.release()
 
     def state(self) -> TrainingState:
         """Return a copy of everything that training goes on from."""
