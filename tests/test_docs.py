@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,12 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_architecture_page_has_the_layers_of_the_import_contract() -> None:
+    page = (ROOT / "docs/architecture.md").read_text()
+    (shown,) = re.findall(r"<!-- layers -->\n(.*?)<!-- end -->", page, flags=re.DOTALL)
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    rows = [re.findall(r"`(\w+)`", line) for line in shown.splitlines()[2:]]
+    assert rows == [layer.replace("pres.", "").split(" | ") for layer in layers]
