@@ -40,3 +40,8 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> Path:
         finally:
             unfinished.unlink(missing_ok=True)
     return target
+
+
+def write_bytes(path: Path, content: bytes) -> Path:
+    """Write a file with this content in one step; return ``path``."""
+    return write_whole(path, lambda unfinished: unfinished.write_bytes(content))

@@ -16,15 +16,15 @@ from pres.errors import (
     UnknownDatasetError,
     UnknownExperimentError,
 )
+from pres.paper.experiments.budget import BUDGETS
 from pres.paper.experiments.registry import EXPERIMENTS
-from pres.paper.experiments.size import SIZES
 from tests.cli.process import run as pres_command
 from tests.paper.experiments.small import TINY
 
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    monkeypatch.setitem(SIZES, "quick", TINY)
+    monkeypatch.setitem(BUDGETS, "quick", TINY)
     for name in ("PRES_DATA", "PRES_CACHE"):
         monkeypatch.setenv(name, str(tmp_path_factory.mktemp("empty")))
 
@@ -56,28 +56,40 @@ def test_a_table_is_shown_and_reported_and_json_is_one_object(
 def test_jobs_that_fail_are_listed_and_the_command_says_so(
     tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pres.paper.experiments.registry.MODELS", ("jodie",))
-    monkeypatch.setitem(SIZES, "quick", dataclasses.replace(TINY, pair=(50, 100_000)))
+    of_jodie = dataclasses.replace(
+        EXPERIMENTS["table2"], vary={**EXPERIMENTS["table2"].vary, "model": ["jodie"]}
+    )
+    monkeypatch.setitem(EXPERIMENTS, "table2", of_jodie)
+    monkeypatch.setitem(BUDGETS, "quick", dataclasses.replace(TINY, pair=(50, 100_000)))
     with pytest.raises(JobsFailedError, match=r"4 of 5 jobs failed.*makes one batch of"):
         reproduce("table2", quick=True, datasets=["synthetic"], out=tmp_path, jobs=2)
     assert "Failed: train JODIE on synthetic b 100,000" in capsys.readouterr().out
 
 
-def test_all_experiments_are_listed_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    reproduce(list_=True)
+def test_all_experiments_are_listed_with_what_is_done_of_them(
+    tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reproduce(list_=True, out=tmp_path)
     shown = capsys.readouterr().out
     for name, experiment in EXPERIMENTS.items():
         (line,) = [line for line in shown.splitlines() if line.split(maxsplit=1)[:1] == [name]]
         assert experiment.title in line
-    reproduce(list_=True, as_json=True)
-    listed = json.loads(capsys.readouterr().out)["experiments"]
-    assert [one["name"] for one in listed] == list(EXPERIMENTS)
+    reproduce("table-datasets", quick=True, datasets=["synthetic"], out=tmp_path, jobs=1)
+    capsys.readouterr()
+    reproduce(list_=True, quick=True, datasets=["synthetic"], out=tmp_path, as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    listed = {one["name"]: one for one in found["experiments"]}
+    assert list(listed) == list(EXPERIMENTS) and found["budget"] == "tiny"
+    done = [name for name, one in listed.items() if one["done"]]
+    assert done == ["table-datasets"] and listed["table-datasets"]["shown"]
+    assert listed["table-datasets"]["jobs"] == 1 and 0 < listed["table-datasets"]["hours"] < 0.01
+    assert listed["table1"]["jobs"] == 18 and not listed["table1"]["shown"]
     with pytest.raises(OptionError, match="--list names them"):
         reproduce()
 
 
 def test_what_cannot_be_is_one_line_with_the_nearest_name(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="two sizes"):
+    with pytest.raises(OptionError, match="two budgets"):
         reproduce("table1", quick=True, full=True)
     with pytest.raises(OptionError, match="at least one at a time"):
         reproduce("table1", jobs=0)

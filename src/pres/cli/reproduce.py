@@ -16,24 +16,29 @@ from pres.cli.source import AsJson, Debug
 from pres.errors import JobsFailedError, OptionError
 
 if TYPE_CHECKING:
+    from pres.paper.experiments.budget import Budget
     from pres.paper.experiments.evidence import Evidence
     from pres.paper.experiments.runner import Progress
+    from pres.paper.experiments.table import Table
 
 
 def reproduce(
     name: Annotated[
         str | None, typer.Argument(help="table1, table2, fig-…, theory, …, or all; --list names them.")
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Name all experiments, and stop.")] = False,
+    list_: Annotated[
+        bool,
+        typer.Option("--list", help="Show all experiments, how long each takes and what is done."),
+    ] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Slices and few epochs: minutes.")] = False,
     full: Annotated[bool, typer.Option("--full", help="As the paper: 5 seeds, 50 epochs. Days.")] = False,
-    seeds: Annotated[int | None, typer.Option(help="Repeat so often; as the size says by default.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Repeat so often; as the budget says by default.")] = None,
     datasets: Annotated[
         list[str] | None,
         typer.Option("--datasets", help="On these instead of the paper's; repeatable, or with commas."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Keep everything here.  \\[default: runs/reproduce-SIZE]")
+        Path | None, typer.Option(help="Keep everything here.  \\[default: runs/reproduce-BUDGET]")
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(help="Jobs at once, one thread each.  \\[default: one per core]")
@@ -57,29 +62,29 @@ def reproduce(
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    from pres.paper.experiments.executor import LocalProcesses, NoJobs
+    from pres.paper.experiments.budget import BUDGETS
+    from pres.paper.experiments.executor import LocalProcesses
     from pres.paper.experiments.kept import KeptResults
     from pres.paper.experiments.registry import find
     from pres.paper.experiments.runner import reproduce as run_experiments
-    from pres.paper.experiments.size import SIZES
     from pres.paper.report.write import write_report
 
-    if list_:
-        show_experiments(as_json)
-        return
-    if name is None:
-        raise OptionError("say which experiment: --list names them, all is all of them.")
     if quick and full:
-        raise OptionError("--quick and --full are two sizes: give one.")
+        raise OptionError("--quick and --full are two budgets: give one.")
     if jobs is not None and jobs < 1:
         raise OptionError(f"--jobs {jobs}: run at least one at a time.")
-    experiments = find(name)
-    size = SIZES["quick" if quick else "full" if full else "default"]
+    budget = BUDGETS["quick" if quick else "full" if full else "default"]
     named = [each.strip() for given in datasets or [] for each in given.split(",") if each.strip()]
     if datasets and not named:
         raise OptionError("--datasets: name at least one, or leave it out for the paper's.")
-    root = out or Path("runs") / f"reproduce-{size.name}"
-    flags = [f"--{size.name}"] if size.name != "default" else []
+    root = out or Path("runs") / f"reproduce-{budget.name}"
+    if list_:
+        show_experiments(budget, seeds, named, root, as_json)
+        return
+    if name is None:
+        raise OptionError("say which experiment: --list names them, all is all of them.")
+    experiments = find(name)
+    flags = [f"--{budget.name}"] if budget.name != "default" else []
     flags += [] if seeds is None else ["--seeds", str(seeds)]
     flags += ["--datasets", ",".join(named)] if named else []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -95,9 +100,9 @@ def reproduce(
         try:
             found = run_experiments(
                 experiments,
-                size,
+                budget,
                 root,
-                NoJobs() if so_far else LocalProcesses(jobs or os.cpu_count() or 1),
+                None if so_far else LocalProcesses(jobs or os.cpu_count() or 1),
                 seeds=seeds,
                 datasets=named or None,
                 results=None if results is None else KeptResults(results),
@@ -115,7 +120,7 @@ def reproduce(
             {
                 "out": str(root),
                 "report": str(report),
-                "size": size.name,
+                "budget": budget.name,
                 "jobs": found.jobs,
                 "done_before": found.repeated,
                 "failed": found.failures,
@@ -135,45 +140,54 @@ def reproduce(
         )
 
 
-def show_experiments(as_json: bool) -> None:
-    """Print the name, the place in the paper and the title of every experiment."""
-    from pres.paper.experiments.registry import EXPERIMENTS
+def show_experiments(
+    budget: Budget, seeds: int | None, datasets: list[str], root: Path, as_json: bool
+) -> None:
+    """Print every experiment: what it shows, how long it takes at a budget, and what is done of it."""
+    from pres.paper.experiments.listing import as_table, listed
 
+    found = listed(budget, seeds, datasets or None, root)
     if as_json:
-        listed = [{"name": one.name, "where": one.where, "title": one.title} for one in EXPERIMENTS.values()]
-        print_json({"experiments": listed})
+        print_json({"budget": budget.name, "out": str(root), "experiments": [one.to_dict() for one in found]})
         return
-    for one in EXPERIMENTS.values():
-        line = f"{one.name:<18} {one.title} ({one.where})"
-        stdout.print(plain(line), highlight=False, soft_wrap=True)
+    print_table(as_table(found))
+    say(f"budget: {budget.name}; results: {root}; hours are of one core, from the jobs done here and ours")
+
+
+def print_table(table: Table) -> None:
+    """Print a table; numbers stand on the right."""
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    shown = RichTable(box=None)
+    for heading, numeric in zip(table.headings, table.numeric(), strict=True):
+        shown.add_column(heading.title, justify="right" if numeric else "left", overflow="fold")
+    for row in table.shown():
+        shown.add_row(*map(plain, row))
+    # A file has no width: there a row is a line.
+    console = stdout if stdout.is_terminal else Console(width=400)
+    console.print(shown, highlight=False)
 
 
 def show_evidence(found: Evidence, root: Path) -> None:
     """Print a table, what it comes to, and what is not in it."""
-    from rich.console import Console
-    from rich.table import Table
 
-    title = f"\n[bold]{plain(found.name)}: {plain(found.title)}[/] ({plain(found.where)})"
-    stdout.print(title, highlight=False, soft_wrap=True)
-    stdout.print(plain(found.protocol), highlight=False, soft_wrap=True, style="dim")
-    table = Table(box=None)
-    for heading, numeric in zip(found.table.headings, found.table.numeric(), strict=True):
-        table.add_column(heading.title, justify="right" if numeric else "left", overflow="fold")
-    for row in found.table.shown():
-        table.add_row(*map(plain, row))
+    def line(text: str, style: str = "") -> None:
+        stdout.print(text, highlight=False, soft_wrap=True, style=style)
+
+    line(f"\n[bold]{plain(found.name)}: {plain(found.title)}[/] ({plain(found.where)})")
+    line(plain(found.protocol), "dim")
     if found.table.rows:
-        # A file has no width: there a row is a line.
-        console = stdout if stdout.is_terminal else Console(width=400)
-        console.print(table, highlight=False)
-    stdout.print(f"The paper: {plain(found.says)}", highlight=False, soft_wrap=True)
-    for line in found.findings:
-        stdout.print(f"Here: {plain(line)}", highlight=False, soft_wrap=True)
+        print_table(found.table)
+    line(f"The paper: {plain(found.says)}")
+    for finding in found.findings:
+        line(f"Here: {plain(finding)}")
     for figure in found.figures:
-        stdout.print(f"Figure: {plain(str(root / 'figures' / figure))}", highlight=False, soft_wrap=True)
+        line(f"Figure: {plain(str(root / 'figures' / figure))}")
     for dataset, how in found.skipped.items():
-        stdout.print(f"Skipped: {dataset}. {plain(how)}", highlight=False, soft_wrap=True)
+        line(f"Skipped: {dataset}. {plain(how)}")
     for job, error in found.failed.items():
-        stdout.print(f"[red]Failed:[/] {plain(job)}: {plain(error)}", highlight=False, soft_wrap=True)
+        line(f"[red]Failed:[/] {plain(job)}: {plain(error)}")
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

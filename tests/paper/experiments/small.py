@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pres.paper.experiments.budget import Budget
 from pres.paper.experiments.columns import columns
 from pres.paper.experiments.declaration import Experiment
 from pres.paper.experiments.executor import Executor, Outcome
@@ -11,10 +12,9 @@ from pres.paper.experiments.figures import Curves
 from pres.paper.experiments.job import Job
 from pres.paper.experiments.registry import find
 from pres.paper.experiments.runner import Reproduction, reproduce
-from pres.paper.experiments.size import Size
 from pres.paper.experiments.work import perform
 
-TINY = Size(
+TINY = Budget(
     name="tiny",
     seeds=1,
     epochs=2,
@@ -69,12 +69,12 @@ LITTLE = Experiment(
     says="nothing",
     kind="train",
     datasets=("synthetic",),
-    vary=lambda size: {
+    vary={
         "model": ["jodie"],
         "batch_size": [100],
-        "way": ["off", "equations", "algorithm", "ours"],
+        "smoothing": ["off", "equations", "algorithm", "ours"],
     },
-    table=columns("dataset", "model", "way", "batch_size", "ap", "val_ap", "gain", "seconds"),
+    table=columns("dataset", "model", "smoothing", "batch_size", "ap", "val_ap", "gain", "seconds"),
     draw=Curves(),
 )
 
@@ -83,11 +83,11 @@ def reproduced(
     experiments: Sequence[Experiment],
     root: Path,
     executor: Executor | None = None,
-    size: Size = TINY,
+    budget: Budget = TINY,
     **options: Any,
 ) -> Reproduction:
     options = {"datasets": ["synthetic"]} | options
-    return reproduce(experiments, size, root, executor or Here(), **options)
+    return reproduce(experiments, budget, root, executor or Here(), **options)
 
 
 def small(name: str, root: Path, executor: Executor | None = None, **options: Any) -> Reproduction:

@@ -1,5 +1,6 @@
 """Does PRES work? Paired differences, their intervals, and the pairs that every line is over."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,15 +8,21 @@ import pytest
 from pres.paper.experiments.answer import answer, draw, findings
 from pres.paper.experiments.figures import rendered
 from pres.paper.experiments.findings import of_rates, of_speed, of_steps
-from pres.paper.experiments.groups import Groups
-from pres.paper.experiments.table import Heading, Interval, Spread, Table
+from pres.paper.experiments.results import Groups
+from pres.paper.experiments.table import Heading, Spread, Table
 from tests.paper.experiments.small import TINY
 
-WAYS = ("equations", "algorithm", "ours")
+VARIANTS = ("equations", "algorithm", "ours")
 
 
-def row(way: str, b: int, seed: int, ap: float, **more: Any) -> dict[str, Any]:
-    factors = {"dataset": "wikipedia", "model": "tgn", "way": way, "batch_size": b, "seed": seed} | more
+def row(smoothing: str, b: int, seed: int, ap: float, **more: Any) -> dict[str, Any]:
+    factors = {
+        "dataset": "wikipedia",
+        "model": "tgn",
+        "smoothing": smoothing,
+        "batch_size": b,
+        "seed": seed,
+    } | more
     return {"factors": factors, "measures": {"ap": ap, "seed_of": seed, "variant": None}}
 
 
@@ -23,10 +30,10 @@ def measured(dataset: str = "wikipedia", model: str = "tgn") -> list[dict[str, A
     place = {"dataset": dataset, "model": model}
     rows = [row("off", 50, 0, 0.90, **place), row("off", 50, 1, 0.92, **place)]
     rows += [row("off", 200, 0, 0.80, **place), row("off", 200, 1, 0.84, **place)]
-    for way, gain in zip(WAYS, (0.01, 0.02, 0.03), strict=True):
+    for smoothing, gain in zip(VARIANTS, (0.01, 0.02, 0.03), strict=True):
         rows += [
-            row(way, 200, 0, 0.80 + gain, **place),
-            row(way, 200, 1, 0.84 + 3 * gain, **place),  # seeds differ in what PRES is worth
+            row(smoothing, 200, 0, 0.80 + gain, **place),
+            row(smoothing, 200, 1, 0.84 + 3 * gain, **place),  # seeds differ in what PRES is worth
         ]
     return rows
 
@@ -36,17 +43,17 @@ def test_both_differences_are_paired_by_seed_with_students_interval() -> None:
     off, equations, *_ = table.rows
     assert off[:4] == ("wikipedia", "TGN", "without", 2) and off[5] is None and off[9] is None
     small, same = equations[4], equations[5]
-    assert isinstance(small, Interval) and isinstance(same, Interval)
+    assert isinstance(small, Spread) and isinstance(same, Spread) and same.interval is not None
     assert small.mean == pytest.approx((-9 + -5) / 2)  # 81 - 90 and 87 - 92
     assert same.mean == pytest.approx(2.0) and same.count == 2
-    assert same.low == pytest.approx(2 - 12.7062, abs=1e-3)  # ± t(0.975, 1) · 1
-    assert same.high == pytest.approx(2 + 12.7062, abs=1e-3)
+    assert same.interval[0] == pytest.approx(2 - 12.7062, abs=1e-3)  # ± t(0.975, 1) · 1
+    assert same.interval[1] == pytest.approx(2 + 12.7062, abs=1e-3)
     assert equations[9] == pytest.approx(97.5 - 97.8)
 
 
 def test_the_lines_are_means_over_the_pairs_that_every_arm_has() -> None:
     whole = [*measured(), *measured(model="jodie")]
-    partly = [one for one in measured(dataset="mooc") if one["factors"]["way"] != "ours"]
+    partly = [one for one in measured(dataset="mooc") if one["factors"]["smoothing"] != "ours"]
     lines = findings(Groups(TINY, (*whole, *partly)))
     assert len(lines) == 5 and all("over 2 pairs" in line for line in lines[:-1])
     assert lines[0].startswith(
@@ -61,18 +68,18 @@ def test_the_lines_are_means_over_the_pairs_that_every_arm_has() -> None:
 def test_one_seed_has_no_interval() -> None:
     groups = Groups(TINY, tuple(one for one in measured() if one["factors"]["seed"] == 0))
     cell = answer(groups).rows[1][5]
-    assert isinstance(cell, Interval) and cell.low is cell.high is None and cell.count == 1
+    assert isinstance(cell, Spread) and cell.interval is None and cell.count == 1
     assert "+1.0 against b = 200 without" in findings(groups)[1]
-    assert Heading("a", "a", signed=True).shown(cell) == "+1.0"
+    assert Heading("a", "a", signed=True, interval=True).shown(cell) == "+1.0"
 
 
 def test_an_interval_is_shown_with_its_bounds_and_survives_a_file() -> None:
-    heading = Heading("a", "a", signed=True)
-    found = Interval.of(Spread(1.0, 2.0, 4))
-    assert found is not None and heading.shown(found) == "+1.0 [−2.2, +4.2]"
-    table = Table((heading,), ((found,), (Spread(1.0, 2.0, 4),), (None,)))
-    assert Table.of(table.to_dict()) == table
-    assert table.sort_keys() == [[1.0], [1.0], [""]] and Interval.of(None) is None
+    heading = Heading("a", "a", signed=True, interval=True)
+    found = Spread(1.0, 2.0, 4)
+    assert heading.shown(found) == "+1.0 [−2.2, +4.2]"
+    table = Table((heading,), ((found,), (None,)))
+    assert Table.of(json.loads(json.dumps(table.to_dict()))) == table
+    assert table.sort_keys() == [[1.0], [""]]
 
 
 def test_the_figure_has_both_panels_and_the_papers_points() -> None:
@@ -97,7 +104,9 @@ def test_the_better_rate_the_steps_and_the_speeds_are_told() -> None:
         "b = 200 changes AP by −10.0 points against b = 50, and by −2.0 with steps of 50, on average over 1 "
         "pair."
     ]
-    timed = {"off at 50": 6.0, "off at 200": 2.0} | {f"{way} at 200": 3.0 for way in WAYS}
-    job = {"factors": {"dataset": "wikipedia", "model": "tgn"}, "measures": {"seconds_of_arm": timed}}
-    (line,) = of_speed(Groups(TINY, (job,)))
+    timed = {("off", 50): 6.0, ("off", 200): 2.0} | {(one, 200): 3.0 for one in VARIANTS}
+    arms = [row(*arm, 0, 0.9) for arm in timed]
+    for one, seconds in zip(arms, timed.values(), strict=True):
+        one["measures"]["seconds"] = seconds
+    (line,) = of_speed(Groups(TINY, tuple(arms)))
     assert line.startswith("Speed-up of b = 200 against b = 50 without PRES: without 3.00, Eqs. 6–8, 10 2.00")

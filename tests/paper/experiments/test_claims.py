@@ -3,7 +3,7 @@
 from typing import Any
 
 from pres.paper.experiments.claims import agreement, claims
-from pres.paper.experiments.groups import Groups
+from pres.paper.experiments.results import Groups
 from tests.paper.experiments.small import TINY
 
 SGD: dict[str, Any] = {

@@ -6,7 +6,7 @@ import pytest
 
 from pres.paper.experiments import paper
 from pres.paper.experiments.columns import COLUMNS, columns
-from pres.paper.experiments.compared import against_baseline, baseline, speed_up
+from pres.paper.experiments.declaration import Request
 from pres.paper.experiments.findings import (
     of_batch_sizes,
     of_betas,
@@ -15,17 +15,18 @@ from pres.paper.experiments.findings import (
     of_efficiency,
     of_extended,
     of_memory,
+    of_parts,
     of_small_batches,
     of_table_1,
-    of_ways,
 )
-from pres.paper.experiments.groups import Groups
+from pres.paper.experiments.registry import EXPERIMENTS
+from pres.paper.experiments.results import Groups, gathered
 from pres.paper.experiments.table import Spread
 from tests.paper.experiments.small import TINY
 
 
-def row(way: str, b: int, ap: float, seconds: float, seed: int = 0, **more: Any) -> dict[str, Any]:
-    factors = {"dataset": "wikipedia", "model": "tgn", "way": way, "batch_size": b}
+def row(smoothing: str, b: int, ap: float, seconds: float, seed: int = 0, **more: Any) -> dict[str, Any]:
+    factors = {"dataset": "wikipedia", "model": "tgn", "smoothing": smoothing, "batch_size": b}
     measures = {"ap": ap, "seconds": seconds, "peak": 100 * seconds, "variant": "featureless"}
     measures |= {"first_ap": ap - 0.1, "last_ap": ap, "val_ap": ap + 0.01, "label_auc": ap - 0.2}
     return {"factors": factors | {"seed": seed} | more, "measures": measures | {"seed_of": seed}}
@@ -48,36 +49,40 @@ def test_seeds_are_gathered() -> None:
     spread = off.spread("ap", 100)
     assert spread is not None and spread.mean == pytest.approx(91)
     assert spread.std == pytest.approx(2**0.5) and spread.count == 2
-    assert pres["way"] == "equations" and large.mean("ap") == 0.80
-    assert GROUPS.one(way="S") is None and GROUPS.distinct("batch_size") == [50, 200]
+    assert pres["smoothing"] == "equations" and large.mean("ap") == 0.80
+    assert GROUPS.one(smoothing="S") is None and GROUPS.distinct("batch_size") == [50, 200]
 
 
 def test_speed_and_loss_are_against_the_smaller_batch_without_pres() -> None:
     off, pres, large = GROUPS.all
-    assert baseline(pres, GROUPS) is off and baseline(off, GROUPS) is off
-    assert speed_up(pres, GROUPS) == 3.0 and speed_up(large, GROUPS) == 4.5 and speed_up(off, GROUPS) == 1.0
-    changed = against_baseline(pres, GROUPS)
+    assert pres.without(50) is off and off.without(50) is off and off.without(200) is large
+    assert pres.speed_up == 3.0 and large.speed_up == 4.5 and off.speed_up == 1.0
+    changed = pres.against_small()
     assert changed is not None and changed.mean == pytest.approx(-2.0) and changed.count == 2
     assert changed.error == pytest.approx(0.0)  # by as much with either seed, though AP itself differs
-    one_seed = against_baseline(large, GROUPS)  # of its own seed, not of the mean over all
+    one_seed = large.against_small()  # of its own seed, not of the mean over all
     assert one_seed is not None and one_seed.mean == pytest.approx(-10.0) and one_seed.error is None
 
 
 def test_seconds_are_those_that_were_timed_in_turns_if_there_are_any() -> None:
-    timed = {"off at 50": 6.0, "equations at 200": 2.0}
-    job = {
-        "factors": {"measurement": "speed", "dataset": "wikipedia", "model": "tgn"},
-        "measures": {"seconds_of_arm": timed},
-    }
-    groups = Groups(TINY, (*GROUPS.rows, job))
+    timed = [row("off", 50, 0, 6.0, measurement="speed"), row("equations", 200, 0, 2.0, measurement="speed")]
+    groups = Groups(TINY, (*GROUPS.rows, *timed))
     assert len(groups.all) == 3
-    assert [speed_up(group, groups) for group in groups] == [1.0, 3.0, None]  # the last was not timed
+    assert [group.speed_up for group in groups] == [1.0, 3.0, None]  # the last was not timed
+
+
+def test_a_job_that_times_all_arms_has_a_row_for_each() -> None:
+    (point,) = EXPERIMENTS["speed"].points(Request(TINY, 1, {"synthetic": "embedded"}, ("synthetic",)))[:1]
+    epochs = {arm: [1.0, 2.0, 9.0 + i] for i, arm in enumerate(point.job.settings["arms"])}
+    groups = gathered(TINY, [(point, {"epochs": epochs, "variant": None, "seconds": 9.0})])
+    assert [(group["smoothing"], group["batch_size"]) for group in groups] == TINY.arms
+    assert [group.seconds for group in groups] == [2.0] * 5 and groups.timings == {}
 
 
 def test_the_papers_cell_stands_beside_ours() -> None:
     names = (
         "dataset",
-        "way",
+        "smoothing",
         "ap",
         "paper_ap",
         "ap_difference",
@@ -101,7 +106,7 @@ def test_the_papers_cell_stands_beside_ours() -> None:
 
 def test_places_that_look_alike_are_one_row() -> None:
     again = Groups(TINY, (*GROUPS.rows, row("off", 50, 0.90, 8.0, more="than the table shows")))
-    assert len(columns("dataset", "batch_size", "way")(again).rows) == 3
+    assert len(columns("dataset", "batch_size", "smoothing")(again).rows) == 3
 
 
 def test_findings_are_made_from_the_numbers() -> None:
@@ -116,11 +121,11 @@ def test_findings_are_made_from_the_numbers() -> None:
     )
     assert len(lines) == 3
     points = paper.trade_offs()
-    mean = sum(point[3] for point in points) / 15
+    mean = sum(lost for _, lost in points) / 15
     assert f"AP −{mean:.1f} points" in lines[-1]
     more = Groups(TINY, (*GROUPS.rows, row("equations", 50, 0.93, 8.0)))
     assert "changes by −11.0 points without and by −4.0 with PRES (Eqs" in of_batch_sizes(more)[0]
-    assert "Eqs. 6–8, 10 +8.0" in of_ways(Groups(TINY, GROUPS.rows[2:]))[0]
+    assert "Eqs. 6–8, 10 +8.0" in of_parts(Groups(TINY, GROUPS.rows[2:]))[0]
     assert "+100 MiB at b = 200" in of_memory(GROUPS)[0]
     assert of_small_batches(GROUPS) == ["Best on wikipedia: TGN b = 50 (91.0 %)."]
 

@@ -5,15 +5,16 @@ import json
 import pytest
 
 from pres.errors import UnknownDatasetError, UnknownExperimentError
-from pres.paper.experiments.available import PAPER, look
+from pres.paper.experiments.available import copies_at_hand
+from pres.paper.experiments.budget import BUDGETS, Budget
 from pres.paper.experiments.declaration import RATE, Request, config_of
+from pres.paper.experiments.paper import DATASETS
 from pres.paper.experiments.registry import EXPERIMENTS, find
-from pres.paper.experiments.size import SIZES
 from pres.paper.experiments.work import WORK
 from pres.smoothing import PRES
 from tests.paper.experiments.small import TINY
 
-ALL_AT_HAND = dict.fromkeys(PAPER, "copy")
+ALL_AT_HAND = dict.fromkeys(DATASETS, "copy")
 NAMES = [
     *(
         "answer",
@@ -44,34 +45,33 @@ def test_every_table_and_figure_has_a_name() -> None:
     assert [experiment.name for experiment in find("all")] == NAMES
 
 
-@pytest.mark.parametrize("size", [*SIZES.values(), TINY], ids=lambda size: size.name)
-def test_every_job_of_every_size_can_be_made_and_said_as_json(size: object) -> None:
-    assert isinstance(size, type(TINY))
-    request = Request(size, size.seeds, ALL_AT_HAND)
+@pytest.mark.parametrize("budget", [*BUDGETS.values(), TINY], ids=lambda budget: budget.name)
+def test_every_job_of_every_budget_can_be_made_and_said_as_json(budget: Budget) -> None:
+    request = Request(budget, budget.seeds, ALL_AT_HAND)
     for experiment in find("all"):
         for point in experiment.points(request):
             assert point.job.kind in WORK
             assert json.loads(json.dumps(point.job.settings)) == point.job.settings
             if point.job.kind in ("train", "memory", "speed"):
                 config_of(point.job.settings)
-    assert {*size.pair, size.large_batch} <= set(size.batches)
+    assert {*budget.pair, budget.large_batch} <= set(budget.batches)
 
 
 def test_table_1_is_three_models_on_five_datasets_in_five_arms() -> None:
-    points = EXPERIMENTS["table1"].points(Request(SIZES["full"], None, ALL_AT_HAND))
+    points = EXPERIMENTS["table1"].points(Request(BUDGETS["full"], None, ALL_AT_HAND))
     trained = [point for point in points if point.job.kind == "train"]
     arms = [("off", 600), ("off", 2400), ("equations", 2400), ("algorithm", 2400), ("ours", 2400)]
     expected = [
-        (dataset, seed, model, way, b)
-        for dataset in PAPER
+        (dataset, seed, model, arm, b)
+        for dataset in DATASETS
         for seed in range(3 if dataset == "mooc" else 5)
         for model in ("tgn", "jodie", "apan")
-        for way, b in arms
+        for arm, b in arms
     ]
-    names = ("dataset", "seed", "model", "way", "batch_size")
+    names = ("dataset", "seed", "model", "smoothing", "batch_size")
     assert [tuple(point.factors[name] for name in names) for point in trained] == expected
     for point in trained:
-        config, way = config_of(point.job.settings), point.factors["way"]
+        config, arm = config_of(point.job.settings), point.factors["smoothing"]
         assert config.epochs == 50 and config.patience is None and point.job.settings["events"] is None
         assert config.protocol == "tgl" and config.lr_decay == "none"
         assert config.negative_window is None
@@ -80,7 +80,7 @@ def test_table_1_is_three_models_on_five_datasets_in_five_arms() -> None:
         readings = {"off": None, "ours": PRES()} | {
             reading: PRES.published(reading, beta=0.1) for reading in ("equations", "algorithm")
         }
-        assert smoothing == readings[way]
+        assert smoothing == readings[arm]
     timed = [point.job for point in points if point.job.kind == "speed"]
     assert len(timed) == 15 and all(job.alone and len(job.settings["arms"]) == 5 for job in timed)
 
@@ -89,7 +89,7 @@ def test_the_rate_is_the_one_that_was_chosen_and_the_other_the_one_that_was_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(RATE, ("tgn", "mooc"), 1e-4)
-    request = Request(SIZES["full"], None, {"mooc": "copy"})
+    request = Request(BUDGETS["full"], None, {"mooc": "copy"})
 
     def rates(name: str, model: str) -> set[float]:
         points = EXPERIMENTS[name].points(request)
@@ -102,7 +102,7 @@ def test_the_rate_is_the_one_that_was_chosen_and_the_other_the_one_that_was_not(
 
 
 def test_experiments_share_their_jobs() -> None:
-    request = Request(SIZES["quick"], 1, ALL_AT_HAND)
+    request = Request(BUDGETS["quick"], 1, ALL_AT_HAND)
     jobs = {name: {p.job.name for p in EXPERIMENTS[name].points(request)} for name in NAMES}
     assert jobs["fig-tradeoff"] <= jobs["table1"] and jobs["table2"] <= jobs["table1"]
     assert jobs["speed"] <= jobs["table1"]
@@ -112,7 +112,7 @@ def test_experiments_share_their_jobs() -> None:
 
 
 def test_no_two_jobs_have_one_title() -> None:
-    request = Request(SIZES["quick"], 2, ALL_AT_HAND)
+    request = Request(BUDGETS["quick"], 2, ALL_AT_HAND)
     jobs = {point.job.name: point.job for name in NAMES for point in EXPERIMENTS[name].points(request)}
     assert len({job.title for job in jobs.values()}) == len(jobs)
 
@@ -146,8 +146,8 @@ def test_what_is_missing_is_named_with_how_to_get_it(
     empty = str(tmp_path_factory.mktemp("empty"))
     monkeypatch.setenv("PRES_DATA", empty)
     monkeypatch.setenv("PRES_CACHE", empty)
-    copies, missing = look([*PAPER, "synthetic"])
-    assert copies == {"synthetic": "embedded"} and set(missing) == set(PAPER)
+    copies, missing = copies_at_hand([*DATASETS, "synthetic"])
+    assert copies == {"synthetic": "embedded"} and set(missing) == set(DATASETS)
     assert "snap.stanford.edu" in missing["reddit"] and "PRES_DATA" in missing["reddit"]
 
 
@@ -157,4 +157,4 @@ def test_unknown_names_are_said_with_the_nearest() -> None:
     with pytest.raises(UnknownExperimentError, match=r"Did you mean 'fig-ablation'.*and all"):
         find("fig-ablations")
     with pytest.raises(UnknownDatasetError, match="Did you mean 'wikipedia'"):
-        look(["wikipdia"])
+        copies_at_hand(["wikipdia"])

@@ -14,11 +14,11 @@ from tests.paper.experiments.held import die_of_the_first, results
 from tests.paper.experiments.small import LITTLE, Here, reproduced
 from tests.waiting import PATIENCE, until
 
-REPOSITORY = Path(__file__).parent.parent.parent
+REPOSITORY = Path(__file__).parents[3]
 
 
 def start(root: Path, least: int = 0) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.experiments.killed", str(root), str(least)]
+    command = [sys.executable, "-m", "tests.paper.experiments.killed", str(root), str(least)]
     return subprocess.Popen(command, cwd=REPOSITORY)
 
 

@@ -6,13 +6,13 @@ from xml.etree import ElementTree
 import pytest
 
 from pres.paper.experiments.figures import rendered
-from pres.paper.experiments.groups import Groups
 from pres.paper.experiments.registry import EXPERIMENTS
+from pres.paper.experiments.results import Groups
 from tests.paper.experiments.small import TINY
 
 
 def row(**factors: Any) -> dict[str, Any]:
-    place = {"dataset": "wikipedia", "model": "tgn", "way": "off", "beta": 0.1}
+    place = {"dataset": "wikipedia", "model": "tgn", "smoothing": "off", "beta": 0.1}
     measures = {
         "ap": 0.9 + factors.get("seed", 0) / 100,
         "seconds": 2.0,
@@ -29,8 +29,8 @@ GROUPS = Groups(
     (
         row(),
         row(seed=1),
-        row(way="equations", batch_size=200),
-        row(way="ours", batch_size=200),
+        row(smoothing="equations", batch_size=200),
+        row(smoothing="ours", batch_size=200),
         row(model="apan", dataset="mooc"),
     ),
 )

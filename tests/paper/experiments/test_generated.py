@@ -11,7 +11,7 @@ from pres.paper.experiments.generated import regenerated, take_over, update
 from pres.paper.experiments.registry import EXPERIMENTS
 from tests.paper.experiments.small import LITTLE, reproduced
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "docs" / "results"
 KEPT = RESULTS / "quick"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

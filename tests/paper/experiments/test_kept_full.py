@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 
 from pres.models.registry import MODELS
+from pres.paper.experiments.budget import BUDGETS
 from pres.paper.experiments.declaration import RATE, Request, config_of
 from pres.paper.experiments.job import Job
 from pres.paper.experiments.registry import EXPERIMENTS
-from pres.paper.experiments.size import SIZES
 
 KEPT = Path(__file__).parents[3] / "docs/results/full/jobs.parquet"
 
@@ -24,7 +24,7 @@ def rows() -> list[tuple[str, Job, dict[str, Any]]]:
 def test_a_row_has_the_name_of_its_job_and_one_of_the_experiments_asks_for_it() -> None:
     copies = {job.settings["source"]: job.settings["copy"] for _, job, _ in rows()}
     assert set(copies) == {dataset for _, dataset in RATE}
-    request = Request(SIZES["full"], None, copies)
+    request = Request(BUDGETS["full"], None, copies)
     asked = {point.job.name for one in EXPERIMENTS.values() for point in one.points(request)}
     assert len(rows()) > 80
     for name, job, _ in rows():

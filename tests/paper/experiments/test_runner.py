@@ -15,15 +15,13 @@ from pres.paper.experiments.registry import EXPERIMENTS
 from pres.paper.experiments.runner import reproduce
 from tests.paper.experiments.small import LITTLE, TINY, Here, reproduced
 
-OFF = dataclasses.replace(
-    LITTLE, name="off", vary=lambda size: dict(LITTLE.vary(size)) | {"way": ["off", "ours"]}
-)
+OFF = dataclasses.replace(LITTLE, name="off", vary=dict(LITTLE.vary) | {"smoothing": ["off", "ours"]})
 LABELLED = dataclasses.replace(TINY, events=4_000, epochs=1)
 
 
 def of_jodie(name: str) -> Experiment:
     table = EXPERIMENTS[name]
-    return dataclasses.replace(table, vary=lambda size: dict(table.vary(size)) | {"model": ["jodie"]})
+    return dataclasses.replace(table, vary=dict(table.vary) | {"model": ["jodie"]})
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +56,7 @@ def test_interrupted_anywhere_it_ends_with_the_same_tables(whole: Path, tmp_path
 
 
 def test_a_job_that_fails_is_listed_the_others_stand_and_it_is_tried_again(tmp_path: Path) -> None:
-    too_large = dataclasses.replace(
-        LITTLE, vary=lambda size: dict(LITTLE.vary(size)) | {"batch_size": [100, 100_000]}
-    )
+    too_large = dataclasses.replace(LITTLE, vary=dict(LITTLE.vary) | {"batch_size": [100, 100_000]})
     found = reproduced([too_large], tmp_path)
     (evidence,) = found.evidence
     assert len(evidence.table.rows) == 4 and len(found.failures) == 4
@@ -74,14 +70,14 @@ def test_a_job_that_fails_is_listed_the_others_stand_and_it_is_tried_again(tmp_p
 
 
 def test_the_encoders_of_table_1_are_classified_in_its_jobs_and_states_are_not_kept(tmp_path: Path) -> None:
-    found = reproduced([of_jodie("table1")], tmp_path, size=LABELLED)
+    found = reproduced([of_jodie("table1")], tmp_path, budget=LABELLED)
     assert found.jobs == 6 and not found.failures  # five arms, and the seconds of all
     assert list(tmp_path.glob("jobs/*/run")) == []
     table = found.evidence[0].table
     names = [heading.name for heading in table.headings]
     assert len(table.rows) == 5 and all(row[names.index("seconds")] is not None for row in table.rows)
     later = Here()
-    found = reproduced([of_jodie("table2"), of_jodie("speed")], tmp_path, later, size=LABELLED)
+    found = reproduced([of_jodie("table2"), of_jodie("speed")], tmp_path, later, budget=LABELLED)
     assert later.done == [] and not found.failures
     labels = found.evidence[0].table
     names = [heading.name for heading in labels.headings]
@@ -118,7 +114,7 @@ def test_what_measures_time_runs_by_itself(tmp_path: Path) -> None:
             at_once.append([job.kind for job in jobs])
             return super().run(jobs, root)
 
-    reproduced([of_jodie("table1")], tmp_path, Noting(), size=LABELLED)
+    reproduced([of_jodie("table1")], tmp_path, Noting(), budget=LABELLED)
     assert at_once == [["train"] * 5, ["speed"]]
 
 
@@ -133,7 +129,9 @@ def test_what_an_earlier_request_found_is_not_kept_beside_a_later_one(tmp_path: 
 def test_points_are_kept_as_a_table_and_pictures_as_files(whole: Path) -> None:
     points = pl.read_parquet(whole / "evidence" / "little.parquet")
     assert len(points) == 4
-    assert {"dataset", "model", "way", "batch_size", "lr", "seed", "ap", "seconds"} <= set(points.columns)
+    assert {"dataset", "model", "smoothing", "batch_size", "lr", "seed", "ap", "seconds"} <= set(
+        points.columns
+    )
     assert points["val_ap_of_epoch"].list.len().to_list() == [2] * 4
     evidence = EvidenceFolder(whole).read("little")
     assert evidence.figures == ("little.svg", "little.png")

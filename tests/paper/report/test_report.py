@@ -16,9 +16,7 @@ from tests.paper.experiments.small import LITTLE, reproduced
 from tests.paper.report.browser import CHROMIUM, Browser
 from tests.training.runs import trained
 
-TOO_LARGE = dataclasses.replace(
-    LITTLE, name="too-large", vary=lambda size: dict(LITTLE.vary(size)) | {"batch_size": [100_000]}
-)
+TOO_LARGE = dataclasses.replace(LITTLE, name="too-large", vary=dict(LITTLE.vary) | {"batch_size": [100_000]})
 
 
 @pytest.fixture(scope="module")

@@ -1,19 +1,21 @@
-"""Which datasets are at hand; nothing is downloaded, and none stands in for another."""
+"""Which datasets are at hand, and their events; nothing is downloaded, and none stands in for another."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
+from pres.data.datasets.load import load
 from pres.data.datasets.locate import locate
 from pres.data.datasets.registry import Dataset, find_dataset
+from pres.data.stream import EventStream
 from pres.errors import UnreadableSourceError
 
-PAPER = ("reddit", "wikipedia", "mooc", "lastfm", "gdelt")
 READING = {"gdelt": {"part": "1% sample"}}  # the paper's 1,912,909 events are that part of TGL's
 
 
-def look(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+def copies_at_hand(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return a short name of the copy of each dataset that is at hand, and for the others how to get them."""
     copies: dict[str, str] = {}
     missing: dict[str, str] = {}
@@ -45,6 +47,12 @@ def has_labels(name: str) -> bool:
     """Return whether labels are published with the dataset."""
     counts = find_dataset(name).counts
     return counts is None or counts.positives is not None  # the embedded stream has them
+
+
+def stream(settings: dict[str, Any]) -> EventStream:
+    """Return the events of a job: all of the dataset, or the first of them."""
+    options = {} if settings["copy"] == "embedded" else {"download": False}
+    return load(settings["source"], **options | READING.get(settings["source"], {}))[: settings["events"]]
 
 
 def _copy(dataset: Dataset) -> str | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pres.paper.experiments.groups import Group, Groups
+from pres.paper.experiments.results import Group, Groups
 from pres.paper.experiments.table import Cell, Heading, Table
 
+MEASUREMENTS = [("variance", 0.0), ("convergence", 0.0), ("coherence", 0.0), ("coherence", 0.1)]  # with β
 HEADINGS = (
     Heading("claim", "claim"),
     Heading("on", "measured on"),
@@ -22,11 +23,11 @@ def claims(groups: Groups) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for group in groups:
         of = {name: values[0] for name, values in group.values.items()}
-        rows += _ROWS[group["measurement"]](of, group, groups)
+        rows += _ROWS[group["measurement"]](of, group)
     return Table(HEADINGS, tuple(rows))
 
 
-def _state_space(of: dict[str, Any], group: Group, groups: Groups) -> Iterator[tuple[Cell, ...]]:
+def _state_space(of: dict[str, Any], group: Group) -> Iterator[tuple[Cell, ...]]:
     settings = dict.fromkeys((row["previous"], row["gain"]) for row in of["rows"])
     for previous, gain in settings:
         own = [row for row in of["rows"] if (row["previous"], row["gain"]) == (previous, gain)]
@@ -44,7 +45,7 @@ def _state_space(of: dict[str, Any], group: Group, groups: Groups) -> Iterator[t
             )
 
 
-def _variance(of: dict[str, Any], group: Group, groups: Groups) -> Iterator[tuple[Cell, ...]]:
+def _variance(of: dict[str, Any], group: Group) -> Iterator[tuple[Cell, ...]]:
     mean = next(found for found in of["exponents"] if found["loss"] == "mean")
     fitted = mean["fitted"]["epoch"]
     rows = [row for row in of["rows"] if row["loss"] == "mean"]
@@ -59,7 +60,7 @@ def _variance(of: dict[str, Any], group: Group, groups: Groups) -> Iterator[tupl
     )
 
 
-def _convergence(of: dict[str, Any], group: Group, groups: Groups) -> Iterator[tuple[Cell, ...]]:
+def _convergence(of: dict[str, Any], group: Group) -> Iterator[tuple[Cell, ...]]:
     sgd = of["sgd"]
     if sgd is None:
         mu = "" if of["mu_before"] is None else f"μ = {of['mu_before']:.3g} of {of['mu_samples']} events: "
@@ -81,7 +82,7 @@ def _convergence(of: dict[str, Any], group: Group, groups: Groups) -> Iterator[t
     )
 
 
-def _coherence(of: dict[str, Any], group: Group, groups: Groups) -> Iterator[tuple[Cell, ...]]:
+def _coherence(of: dict[str, Any], group: Group) -> Iterator[tuple[Cell, ...]]:
     if not group["beta"]:
         rows = [row for row in of["rows"] if row["quantiles"] is not None]
         said = "; ".join(
@@ -98,7 +99,7 @@ def _coherence(of: dict[str, Any], group: Group, groups: Groups) -> Iterator[tup
         )
         return
     same = {name: group[name] for name in ("measurement", "dataset", "model")}
-    without = groups.one(**same, beta=0.0)
+    without = group.all.one(**same, beta=0.0)
     if without is None:
         return
     pairs = [

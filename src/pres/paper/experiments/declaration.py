@@ -5,24 +5,23 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from matplotlib.figure import Figure
 
 from pres.models.registry import TGL
 from pres.paper.experiments.available import has_labels
-from pres.paper.experiments.job import Job, Kind
-from pres.paper.experiments.size import Size
+from pres.paper.experiments.budget import Budget
+from pres.paper.experiments.job import Job, Kind, Point, arm_name
+from pres.paper.experiments.results import Groups
+from pres.paper.experiments.table import Table
 from pres.smoothing import PRES
 from pres.training.config import TrainConfig
-
-if TYPE_CHECKING:
-    from pres.paper.experiments.figures import Draw
-    from pres.paper.experiments.groups import Groups
-    from pres.paper.experiments.table import Table
 
 MODELS = ("tgn", "jodie", "apan")
 # Without PRES; with both readings of the paper to the letter; with ours; and the parts of the first reading:
 # its objective alone (S) and its filter alone (V). `smoothing_of` makes them.
-WAYS: dict[str, dict[str, Any] | None] = {
+VARIANTS: dict[str, dict[str, Any] | None] = {
     "off": None,
     "equations": {"published": "equations"},
     "algorithm": {"published": "algorithm"},
@@ -39,32 +38,26 @@ USUAL_RATE = 1e-3  # where nothing was tried
 # Of a training job's settings, those that are not of the training.
 NOT_CONFIG = ("events", "copy", "decoder_epochs", "arms", "rounds")
 
-Factors = Mapping[Any, Sequence[Any]]  # by name; those that go together by all their names
+# By a factor's name, or by the names of several that go together: its values, or which field of the budget
+# has them.
+Factors = Mapping[str | tuple[str, ...], Sequence[Any] | str]
 
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for: how large, and on which of the datasets that are at hand."""
+    """What was asked for: how much is spent, and on which of the datasets that are at hand."""
 
-    size: Size
-    seeds: int | None  # None: as the size says
-    copies: Mapping[str, str]  # of each dataset that is at hand, which copy it is
+    budget: Budget
+    seeds: int | None  # None: as the budget says
+    copies: dict[str, str]  # of each dataset that is at hand, which copy it is
     datasets: tuple[str, ...] | None = None  # None: those of each experiment
 
     def seeds_of(self, dataset: str) -> int:
         """Return how often a measurement on a dataset is repeated."""
-        return self.seeds or self.size.fewer_seeds.get(dataset, self.size.seeds)
+        return self.seeds or self.budget.fewer_seeds.get(dataset, self.budget.seeds)
 
 
-@dataclass(frozen=True)
-class Point:
-    """One place of the grid that an experiment spans, and the job that measures there."""
-
-    factors: dict[str, Any]
-    job: Job
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Experiment:
     """One table or figure of the paper."""
 
@@ -72,11 +65,11 @@ class Experiment:
     title: str
     where: str  # it is in the paper
     says: str  # what the paper says of it
-    kind: Kind
+    kind: Kind = "train"
     datasets: tuple[str, ...]
-    vary: Callable[[Size], Factors]  # besides datasets and seeds
+    vary: Factors  # besides datasets and seeds
     table: Callable[[Groups], Table]
-    draw: Draw | None = None
+    draw: Callable[[Groups], Figure | None] | None = None
     findings: Callable[[Groups], list[str]] = lambda groups: []
     note: str = ""  # how this differs from the paper, beyond what all experiments share
     labelled: bool = False  # whether a dataset needs labels
@@ -89,14 +82,14 @@ class Experiment:
         return self.datasets if request.datasets is None else request.datasets
 
     def points(self, request: Request) -> list[Point]:
-        """Return the grid, as far as the datasets are at hand."""
+        """Return the points, as far as the datasets are at hand."""
         at_hand = [name for name in self.asked(request) if name in request.copies]
         if self.labelled:
             at_hand = [name for name in at_hand if has_labels(name)]
+        varied = {name: _values(of, request.budget) for name, of in self.vary.items()}
         found = list(self.alone)
         for name in at_hand:  # seed after seed, so that what is done so far can be compared
             seeds = range(request.seeds_of(name) if self.seeded else 1)
-            varied = self.vary(request.size)
             found += product({"dataset": [name], "seed": seeds, **varied})
             if self.timed:
                 measured = {"measurement": "speed", "dataset": name}
@@ -104,7 +97,13 @@ class Experiment:
         return [Point(factors, job_of(self.kind, factors, request)) for factors in found]
 
 
-def product(factors: Factors) -> Iterable[dict[str, Any]]:
+def _values(stated: Sequence[Any] | str, budget: Budget) -> Sequence[Any]:
+    """Return a factor's values; one that the budget has alone is a sequence of one."""
+    found = getattr(budget, stated) if isinstance(stated, str) else stated
+    return found if isinstance(found, Sequence) else [found]
+
+
+def product(factors: Mapping[Any, Sequence[Any]]) -> Iterable[dict[str, Any]]:
     """Yield every combination; factors that go together stand as one, under all their names."""
     for values in itertools.product(*factors.values()):
         found: dict[str, Any] = {}
@@ -115,51 +114,52 @@ def product(factors: Factors) -> Iterable[dict[str, Any]]:
 
 def job_of(kind: Kind, factors: Mapping[str, Any], request: Request) -> Job:
     """Return the job that measures at one point."""
-    kind, size = factors.get("measurement", kind), request.size
+    kind, budget = factors.get("measurement", kind), request.budget
+    options = budget.theory.get(kind, {})
+    options = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
     if kind == "state-space":
-        return Job(kind, plain(size.theory.get(kind, {})))
+        return Job(kind, options)
     data = {"source": factors["dataset"], "copy": request.copies[factors["dataset"]]}
     if kind == "dataset":
         return Job(kind, data)
-    data["events"] = size.events
+    data["events"] = budget.events
     if kind in ("variance", "convergence", "coherence"):
         more = {"beta": factors["beta"]} if kind == "coherence" else {}
-        model = {"model": factors["model"], "model_options": dict(size.model_options)}
-        options = plain(size.theory.get(kind, {}))
-        trained = {"batch_size": size.theory_batch, "seed": 0, "options": options}
+        model = {"model": factors["model"], "model_options": dict(budget.model_options)}
+        trained = {"batch_size": budget.theory_batch, "seed": 0, "options": options}
         return Job(kind, data | model | trained | more)
     if kind == "speed":
-        return Job(kind, data | _speed(factors, size))
-    settings = data | training(factors, size)
+        return Job(kind, data | _speed(factors, budget))
+    settings = data | training(factors, budget)
     if kind == "memory":
         return Job(kind, settings | {"epochs": 1})
-    return Job(kind, settings | {"decoder_epochs": size.decoder_epochs})
+    return Job(kind, settings | {"decoder_epochs": budget.decoder_epochs})
 
 
-def training(factors: Mapping[str, Any], size: Size) -> dict[str, Any]:
+def training(factors: Mapping[str, Any], budget: Budget) -> dict[str, Any]:
     """Return what an experiment sets of a training run; the protocol sets all else.
 
     A test holds all the settings of the protocol, so that no default changes what a kept result is of.
     """
     dataset, model = factors["dataset"], factors["model"]
-    epochs = factors.get("epochs") or (size.extended_epochs if factors.get("extended") else size.epochs)
-    smoothing = WAYS[factors.get("way", "equations")]
+    smoothing = VARIANTS[factors.get("smoothing", "equations")]
     if "beta" in factors:
         smoothing = with_beta(factors["beta"])
-    step = {"step_size": factors["step_size"]} if factors.get("step_size") else {}
-    options = {"model_options": dict(size.model_options)} if size.model_options else {}
-    return {
+    settings = {
         "source": dataset,
         "protocol": "tgl",
         "model": model,
         "batch_size": factors["batch_size"],
         "lr": _rate(model, dataset, factors.get("lr")),
-        "epochs": epochs,
+        "epochs": factors.get("epochs", budget.epochs),
         "seed": factors.get("seed", 0),
         "smoothing": smoothing,
-        **step,
-        **options,
     }
+    if factors.get("step_size"):
+        settings["step_size"] = factors["step_size"]
+    if budget.model_options:
+        settings["model_options"] = dict(budget.model_options)
+    return settings
 
 
 def with_beta(beta: float) -> dict[str, Any]:
@@ -192,30 +192,12 @@ def _rate(model: str, dataset: str, asked: float | Literal["other"] | None) -> f
     return asked or chosen
 
 
-def arms(size: Size) -> list[tuple[str, int]]:
-    """Return what Tables 1 and 2 compare: which PRES, at which batch size."""
-    small, large = size.pair
-    return [("off", small), ("off", large), *((way, large) for way in ("equations", "algorithm", "ours"))]
-
-
-def arm_name(way: str, batch_size: int) -> str:
-    """Return what an arm is called in a job that measures several."""
-    return f"{way} at {batch_size}"
-
-
-def _speed(factors: Mapping[str, Any], size: Size) -> dict[str, Any]:
+def _speed(factors: Mapping[str, Any], budget: Budget) -> dict[str, Any]:
     """Return the settings of a job that times all arms of a model in turns."""
-    each = {}
-    for way, b in arms(size):
-        each[arm_name(way, b)] = training({**factors, "way": way, "batch_size": b}, size)
-    first = next(iter(each.values()))
-    own = {
-        name: {setting: value for setting, value in settings.items() if value != first[setting]}
-        for name, settings in each.items()
+    each = {
+        arm_name(smoothing, b): training({**factors, "smoothing": smoothing, "batch_size": b}, budget)
+        for smoothing, b in budget.arms
     }
-    return first | {"arms": own, "rounds": size.rounds}
-
-
-def plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options as JSON has them."""
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
+    first = next(iter(each.values()))
+    own = {arm: {n: v for n, v in settings.items() if v != first[n]} for arm, settings in each.items()}
+    return first | {"arms": own, "rounds": budget.rounds}

@@ -14,14 +14,14 @@ import polars as pl
 
 from pres.errors import UnreadableSourceError, one_line
 from pres.paper.experiments.available import has_labels
-from pres.paper.experiments.declaration import Experiment, Point, Request
+from pres.paper.experiments.budget import PAPER_EPOCHS, PAPER_SEEDS
+from pres.paper.experiments.declaration import Experiment, Request
 from pres.paper.experiments.figures import rendered
-from pres.paper.experiments.folder import JobFolder, read_json, write_json
-from pres.paper.experiments.groups import Groups, gathered
-from pres.paper.experiments.measure import PICTURE
-from pres.paper.experiments.size import PAPER_EPOCHS, PAPER_SEEDS
+from pres.paper.experiments.folder import PICTURE, JobFolder, read_json, write_json
+from pres.paper.experiments.job import Point
+from pres.paper.experiments.results import Groups, gathered
 from pres.paper.experiments.table import Table
-from pres.storage import write_whole
+from pres.storage import write_bytes
 
 _THEIRS = f"whole streams, {PAPER_EPOCHS} epochs, 500 for fig-extended, {PAPER_SEEDS} seeds, V100"
 
@@ -34,7 +34,7 @@ class Evidence:
     title: str
     where: str  # in the paper
     says: str  # what the paper says
-    size: str
+    budget: str
     seeds: int
     protocol: str  # how this was done, and how that differs from the paper
     command: str  # to get it again
@@ -53,8 +53,7 @@ class Evidence:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return values | {"table": self.table.to_dict()}
+        return dataclasses.asdict(self)
 
     @classmethod
     def of(cls, saved: dict[str, Any]) -> Evidence:
@@ -72,13 +71,12 @@ class EvidenceFolder:
     def write(self, found: Evidence, rows: Sequence[dict[str, Any]], pictures: Mapping[str, bytes]) -> None:
         """Keep evidence, what was measured at every point, and its pictures."""
         for name, content in pictures.items():
-            _write(self.root / "figures" / name, content)
+            write_bytes(self.root / "figures" / name, content)
         points = self.root / "evidence" / f"{found.name}.parquet"
         if rows:
-            flat = [_flat(row) for row in rows]
             table = io.BytesIO()  # polars would report a full disk in a way of its own
-            pl.DataFrame(flat, infer_schema_length=None).write_parquet(table)
-            _write(points, table.getvalue())
+            pl.DataFrame([_flat(row) for row in rows], infer_schema_length=None).write_parquet(table)
+            write_bytes(points, table.getvalue())
         else:
             points.unlink(missing_ok=True)  # what an earlier request left is not what this one found
         write_json(self.root / "evidence" / f"{found.name}.json", found.to_dict())
@@ -106,48 +104,46 @@ def collect(
 ) -> Evidence:
     """Write and return what an experiment found, from the results in the job folders under ``root``."""
     folders = [(point, JobFolder(root, point.job)) for point in experiment.points(request)]
-    groups = gathered(request.size, [(point, f.result()) for point, f in folders if f.finished])
-    pictures = _pictures(experiment, groups, folders)
+    finished = [(point, folder) for point, folder in folders if folder.finished]
+    groups = gathered(request.budget, [(point, folder.result()) for point, folder in finished])
+    pictures = _pictures(experiment, groups, finished)
+    asked = experiment.asked(request)
+    skipped = {name: missing[name] for name in asked if name in missing}
+    if experiment.labelled:
+        skipped |= {name: "no labels are published with it." for name in asked if not has_labels(name)}
     found = Evidence(
         name=experiment.name,
         title=experiment.title,
         where=experiment.where,
         says=experiment.says,
-        size=request.size.name,
-        seeds=_seeds(experiment, request),
+        budget=request.budget.name,
+        seeds=max(map(request.seeds_of, asked), default=1) if experiment.seeded else 1,
         protocol=_protocol(experiment, request, groups),
         command=command,
         table=experiment.table(groups),
         findings=tuple(experiment.findings(groups)) if groups.all else (),
         figures=tuple(pictures),
-        skipped=_skipped(experiment, request, missing),
+        skipped=skipped,
         failed={f.job.title: failures[f.job.name] for _, f in folders if f.job.name in failures},
-        jobs=tuple(dict.fromkeys(f.job.name for _, f in folders if f.finished)),
+        jobs=tuple(dict.fromkeys(folder.job.name for _, folder in finished)),
     )
     EvidenceFolder(root).write(found, groups.rows, pictures)
     return found
 
 
-def _seeds(experiment: Experiment, request: Request) -> int:
-    """Return how often each point was to be measured at most."""
-    return (
-        max((request.seeds_of(name) for name in experiment.asked(request)), default=1)
-        if experiment.seeded
-        else 1
-    )
-
-
 def _protocol(experiment: Experiment, request: Request, groups: Groups) -> str:
     """Return one line on how this was done."""
-    size = request.size
-    how = [f"Size {size.name}"]
+    budget = request.budget
+    how = [f"Budget {budget.name}"]
     if experiment.kind == "train":
         epochs = ", ".join(str(count) for count in groups.distinct("epochs"))
         seeds = max((len(group.values["seed_of"]) for group in groups), default=0)  # so far
-        ours = f"TGL's protocol, {size.streams}, {epochs} epochs, {seeds} seed{'s' if seeds > 1 else ''}, CPU"
-        how += [f"{ours} with one thread a job (the paper: {_THEIRS})"]
+        how += [
+            f"TGL's protocol, {budget.streams}, {epochs} epochs, {seeds} seed{'s' if seeds > 1 else ''}, CPU "
+            f"with one thread a job (the paper: {_THEIRS})"
+        ]
     elif experiment.kind != "dataset":
-        how += [f"{size.streams}, CPU with one thread a job"]
+        how += [f"{budget.streams}, CPU with one thread a job"]
     lacking = {
         f"{group['dataset']} is the variant “{group.only('variant')}” here"
         for group in groups
@@ -157,24 +153,16 @@ def _protocol(experiment: Experiment, request: Request, groups: Groups) -> str:
     return f"{line} {experiment.note}".strip()
 
 
-def _skipped(experiment: Experiment, request: Request, missing: Mapping[str, str]) -> dict[str, str]:
-    asked = experiment.asked(request)
-    skipped = {name: missing[name] for name in asked if name in missing}
-    if experiment.labelled:
-        skipped |= {name: "no labels are published with it." for name in asked if not has_labels(name)}
-    return skipped
-
-
 def _pictures(
-    experiment: Experiment, groups: Groups, folders: Sequence[tuple[Point, JobFolder]]
+    experiment: Experiment, groups: Groups, finished: Sequence[tuple[Point, JobFolder]]
 ) -> dict[str, bytes]:
     """Return the pictures of an experiment by file name: as declared, or those that its jobs drew."""
     figure = experiment.draw(groups) if experiment.draw is not None and groups.all else None
     if figure is not None:
         return {f"{experiment.name}.{kind}": rendered(figure, kind) for kind in ("svg", "png")}
     found = {}
-    for point, folder in folders:
-        if folder.finished and (folder.path / PICTURE).exists():
+    for point, folder in finished:
+        if (folder.path / PICTURE).exists():
             words = [experiment.name, folder.job.kind]
             words += [point.factors[name] for name in ("model", "dataset") if name in point.factors]
             words += [f"beta-{folder.job.settings['beta']:g}"] if "beta" in folder.job.settings else []
@@ -182,19 +170,15 @@ def _pictures(
     return found
 
 
-def _write(path: Path, content: bytes) -> None:
-    write_whole(path, lambda unfinished: unfinished.write_bytes(content))
-
-
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
     """Return one row of the table of points; what is nested is kept as JSON."""
     measures: dict[str, Any] = {
-        name: json.dumps(value) if isinstance(value, dict) or _nested(value) else value
-        for name, value in row["measures"].items()
+        name: json.dumps(v) if _nested(v) else v for name, v in row["measures"].items()
     }
     measures.update(row["factors"])
     return measures
 
 
 def _nested(value: Any) -> bool:
-    return isinstance(value, list) and any(isinstance(item, dict | list) for item in value)
+    inside = value if isinstance(value, list) else []
+    return isinstance(value, dict) or any(isinstance(item, dict | list) for item in inside)

@@ -7,11 +7,10 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pres.paper.experiments.job import Job
 
@@ -19,8 +18,7 @@ PRELOADED = ["pres.paper.experiments.work", "torch._dynamo"]  # the second is wh
 PATIENCE = 60.0  # seconds that a job asked to stop has to reach the end of its batch and keep its state
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """That a job has ended, and why without a result if so; the result itself is in its folder."""
 
     job: Job
@@ -37,14 +35,6 @@ class Executor(Protocol):
         listening stops the jobs.
         """
         ...
-
-
-class NoJobs:
-    """Runs nothing: what is done already is all there is."""
-
-    def run(self, jobs: Sequence[Job], root: Path) -> Iterator[Outcome]:
-        """Yield no outcome."""
-        return iter(())
 
 
 class LocalProcesses:

@@ -9,7 +9,9 @@ from typing import Any
 
 from pres.errors import UnreadableSourceError, one_line
 from pres.paper.experiments.job import Job
-from pres.storage import write_whole
+from pres.storage import write_bytes
+
+PICTURE = "figure.png"  # of jobs that draw one
 
 
 class JobFolder:
@@ -60,7 +62,7 @@ class JobFolder:
 def write_json(path: Path, value: Any) -> Path:
     """Write plain values, in one step."""
     text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    return write_whole(path, lambda unfinished: unfinished.write_text(text))
+    return write_bytes(path, text.encode())
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@
     python -m pres.paper.experiments.generated docs/results README.md docs/*.md --from runs/reproduce-quick
 
 What stands between ``<!-- generated: quick/table1 -->`` and ``<!-- end -->`` is the table of that experiment
-at that size; ``<!-- generated: quick/table1 findings -->`` is what it comes to, and
+at that budget; ``<!-- generated: quick/table1 findings -->`` is what it comes to, and
 ``<!-- generated: quick/findings -->`` that of all. The second line first takes over the results of a
 reproduction.
 """
@@ -20,17 +20,17 @@ from pathlib import Path
 from pres.errors import PresError, SourceNotFoundError, nearest
 from pres.paper.experiments.evidence import Evidence, EvidenceFolder
 from pres.paper.experiments.registry import EXPERIMENTS
-from pres.storage import write_whole
+from pres.storage import write_bytes
 
 _BLOCK = re.compile(r"(<!-- generated: (?P<what>[^>]+?) -->\n).*?(<!-- end -->)", flags=re.DOTALL)
 
 
 def regenerated(text: str, folder: Path) -> str:
-    """Return Markdown with every generated block made anew from the results in ``folder``, by size."""
+    """Return Markdown with every generated block made anew from the results in ``folder``, by budget."""
 
     def block(found: re.Match[str]) -> str:
-        size, _, what = found["what"].partition("/")
-        return f"{found[1]}{_content(what, EvidenceFolder(folder / size))}\n{found[3]}"
+        budget, _, what = found["what"].partition("/")
+        return f"{found[1]}{_content(what, EvidenceFolder(folder / budget))}\n{found[3]}"
 
     return _BLOCK.sub(block, text)
 
@@ -42,26 +42,23 @@ def update(pages: Sequence[Path], folder: Path) -> list[Path]:
         before = page.read_text(encoding="utf-8")
         text = regenerated(before, folder)
         if text != before:
-            write_whole(page, lambda path, new=text: path.write_text(new, encoding="utf-8"))  # type: ignore[misc]
-            changed.append(page)
+            changed.append(write_bytes(page, text.encode()))
     return changed
 
 
 def take_over(results: Path, folder: Path) -> list[str]:
     """Copy evidence and pictures of a reproduction, each picture in one form; return what there is of.
 
-    They go into the folder of their size.
+    They go into the folder of their budget.
     """
-    taken, root = EvidenceFolder(results), folder
+    taken = EvidenceFolder(results)
     for name in taken.names():
         evidence = taken.read(name)
-        folder = root / evidence.size
         files = [f"evidence/{name}.json", f"evidence/{name}.parquet"]
         files += [f"figures/{figure}" for figure in evidence.drawn]
         for file in files:
             if (results / file).exists():
-                content = (results / file).read_bytes()
-                write_whole(folder / file, lambda path, new=content: path.write_bytes(new))  # type: ignore[misc]
+                write_bytes(folder / evidence.budget / file, (results / file).read_bytes())
     return taken.names()
 
 

@@ -66,6 +66,19 @@ class Job:
         return cls(saved["kind"], saved["settings"])
 
 
+@dataclass(frozen=True)
+class Point:
+    """One place of the grid that an experiment spans, and the job that measures there."""
+
+    factors: dict[str, Any]
+    job: Job
+
+
+def arm_name(smoothing: str, batch_size: int) -> str:
+    """Return what an arm is called in a job that measures several."""
+    return f"{smoothing} at {batch_size}"
+
+
 def _smoothed(stated: dict[str, Any]) -> str:
     """Return what PRES does, as far as experiments vary it."""
     varied = [f"{name} {value}" for name, value in stated.items() if name != "published"]

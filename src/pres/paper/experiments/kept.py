@@ -13,7 +13,7 @@ from filelock import FileLock
 from pres.errors import UnreadableSourceError, one_line
 from pres.paper.experiments.folder import JobFolder, write_json
 from pres.paper.experiments.job import Job
-from pres.storage import storage_errors, write_whole
+from pres.storage import storage_errors, write_bytes
 
 COLUMNS = ("name", "job", "result")  # the folder's name, and its two files as JSON
 
@@ -32,9 +32,6 @@ class KeptResults:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._rows["name"]
-
     def restore(self, jobs: Iterable[Job], root: Path) -> None:
         """Write the results of those of the jobs that are in the file into their folders under ``root``."""
         known = dict(zip(self._rows["name"], self._rows["result"], strict=True))
@@ -43,6 +40,12 @@ class KeptResults:
             if job.name in known and not folder.finished:
                 folder.begin()
                 write_json(folder.path / "result.json", json.loads(known[job.name]))
+
+    def add_missing(self, folders: Iterable[JobFolder]) -> None:
+        """Add those of the jobs that are finished but not in the file: their end was not heard of."""
+        for folder in folders:
+            if folder.job.name not in self._rows["name"] and folder.finished:
+                self.add(folder)
 
     def add(self, folder: JobFolder) -> None:
         """Add a finished job to the file."""
@@ -55,7 +58,7 @@ class KeptResults:
             self._rows = pl.concat([known.filter(pl.col("name") != folder.job.name), row])
             table = io.BytesIO()  # polars would report a full disk in a way of its own
             self._rows.write_parquet(table, compression="zstd", compression_level=19)
-            write_whole(self.path, lambda unfinished: unfinished.write_bytes(table.getvalue()))
+            write_bytes(self.path, table.getvalue())
 
 
 def _read(path: Path) -> pl.DataFrame:

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 
 from pres.errors import UnknownExperimentError, nearest
 from pres.paper.experiments import answer, claims, findings
-from pres.paper.experiments.available import PAPER
-from pres.paper.experiments.columns import columns, speeds
-from pres.paper.experiments.declaration import MODELS, RATES, Experiment, arms
+from pres.paper.experiments.columns import columns
+from pres.paper.experiments.declaration import MODELS, RATES, Experiment, Factors
 from pres.paper.experiments.figures import Curves, Lines, trade_off
-from pres.paper.experiments.paper import OTHER_METHODS
+from pres.paper.experiments.paper import DATASETS, OTHER_METHODS
 
+_ALL_DATASETS = tuple(DATASETS)
 _JODIE = ("wikipedia", "reddit", "mooc", "lastfm")
+_BOTH = ("wikipedia", "mooc")
+_ARMS: Factors = {"model": MODELS, ("smoothing", "batch_size"): "arms"}
+_WITH_AND_WITHOUT = ("off", "equations")
+_PLACE = ("dataset", "model", "smoothing", "batch_size")
+_TABLE_1 = ("table_ap", "table_difference")
 _UNPRINTED = "The paper prints no values of this figure; beside ours stand those of its Table 1."
 
 
@@ -22,9 +27,8 @@ _EXPERIMENTS = (
         title="Does PRES work?",
         where="Tables 1 and 2",
         says="Batches four times larger with PRES are as accurate as small ones without.",
-        kind="train",
-        datasets=("wikipedia", "mooc"),
-        vary=lambda size: {"model": MODELS, ("way", "batch_size"): arms(size)},
+        datasets=_BOTH,
+        vary=_ARMS,
         table=answer.answer,
         draw=answer.draw,
         findings=answer.findings,
@@ -41,8 +45,8 @@ _EXPERIMENTS = (
         where="Table 3 (appendix)",
         says="Vertices, edges and edge features of the five datasets.",
         kind="dataset",
-        datasets=PAPER,
-        vary=lambda size: {},
+        datasets=_ALL_DATASETS,
+        vary={},
         seeded=False,
         table=columns(
             "dataset",
@@ -51,20 +55,20 @@ _EXPERIMENTS = (
             *("edge_features", "paper_features", "features_difference", "label_positives"),
         ),
         findings=findings.of_datasets,
-        note="Whole streams at every size. GDELT is the 1% sample of TGL's, by the paper's count of edges.",
+        note="Whole streams at every budget. GDELT is the 1% sample of TGL's, by the paper's count of edges.",
     ),
     Experiment(
         name="rates",
         title="The learning rate of each model",
         where="TGL's 1e-4, or 1e-3 of the authors' code",
         says="The paper follows TGL's settings closely; the authors' code has another rate.",
-        kind="train",
-        datasets=("wikipedia", "mooc"),
-        vary=lambda size: {
+        datasets=_BOTH,
+        vary={
             "model": MODELS,
             "lr": RATES,
-            ("way", "batch_size"): [("off", size.pair[0])],
-            "epochs": [size.rate_epochs],
+            "smoothing": ["off"],
+            "batch_size": "small",
+            "epochs": "rate_epochs",
         },
         seeded=False,
         table=columns("dataset", "model", "batch_size", "epochs", "lr", "val_ap", "best_epoch"),
@@ -76,16 +80,15 @@ _EXPERIMENTS = (
         title="AP, seconds per epoch and speed-up, with and without PRES",
         where="Table 1",
         says="PRES allows batches up to 4 times larger (3.4 times faster); generalisation does not suffer.",
-        kind="train",
-        datasets=PAPER,
-        vary=lambda size: {"model": MODELS, ("way", "batch_size"): arms(size)},
+        datasets=_ALL_DATASETS,
+        vary=_ARMS,
         timed=True,
         table=columns(
-            *("dataset", "model", "way", "batch_size", "lr", "ap", "against_small", "against_same"),
+            *(*_PLACE, "lr", "ap", "against_small", "against_same"),
             *("ap_200", "ap_destinations", "ap_live", "ap_200_live", "paper_ap", "ap_difference"),
             *("seconds", "speed_up", "paper_speed_up"),
         ),
-        draw=Lines("batch_size", "ap", "batch size b", "AP (%)", 100),
+        draw=Lines(),
         findings=findings.of_table_1,
         note=(
             "The paper does not say its pair of batch sizes; ours is four times apart, as its text says. The "
@@ -100,13 +103,11 @@ _EXPERIMENTS = (
         title="AP with and without PRES at the other learning rate",
         where="Table 1",
         says="The paper does not say its learning rate.",
-        kind="train",
-        datasets=("wikipedia", "mooc"),
-        vary=lambda size: {"model": MODELS, ("way", "batch_size"): arms(size), "lr": ["other"]},
+        datasets=_BOTH,
+        vary={**_ARMS, "lr": ["other"]},
         seeded=False,
         table=columns(
-            *("dataset", "model", "way", "batch_size", "lr", "ap", "against_small", "against_same"),
-            *("ap_200", "paper_ap", "ap_difference"),
+            *(*_PLACE, "lr", "ap", "against_small", "against_same", "ap_200", "paper_ap", "ap_difference")
         ),
         findings=findings.of_table_1,
         note="One seed, at the rate of the two that `rates` did not choose.",
@@ -116,15 +117,8 @@ _EXPERIMENTS = (
         title="What the larger batch loses: steps of the weights, or updates of the memory",
         where="Theorem 2 and Section 3",
         says="Larger batches lose accuracy by temporal discontinuity.",
-        kind="train",
-        datasets=("wikipedia", "mooc"),
-        vary=lambda size: {
-            "model": MODELS,
-            ("way", "batch_size", "step_size"): [
-                *(("off", b, None) for b in size.pair),
-                ("off", size.pair[1], size.pair[0]),
-            ],
-        },
+        datasets=_BOTH,
+        vary={"model": MODELS, ("smoothing", "batch_size", "step_size"): "steps"},
         seeded=False,
         table=columns("dataset", "model", "batch_size", "step_size", "lr", "ap", "against_small", "ap_200"),
         findings=findings.of_steps,
@@ -138,11 +132,10 @@ _EXPERIMENTS = (
         title="Node classification, with and without PRES",
         where="Table 2",
         says="Larger batches with PRES do not sacrifice performance on node classification either.",
-        kind="train",
         datasets=("reddit", "wikipedia", "mooc"),
-        vary=lambda size: {"model": MODELS, ("way", "batch_size"): arms(size)},
+        vary=_ARMS,
         table=columns(
-            *("dataset", "model", "way", "batch_size", "label_auc", "auc_against_small", "auc_against_same"),
+            *(*_PLACE, "label_auc", "auc_against_small", "auc_against_same"),
             *("paper_auc", "auc_difference", "positives"),
         ),
         findings=findings.of_classification,
@@ -158,10 +151,10 @@ _EXPERIMENTS = (
         where="Table 1",
         says="Batches four times larger are 3.4 times faster.",
         kind="speed",
-        datasets=PAPER,
-        vary=lambda size: {"model": MODELS},
+        datasets=_ALL_DATASETS,
+        vary={"model": MODELS},
         seeded=False,
-        table=speeds,
+        table=columns(*_PLACE, "seconds", "speed_up", "paper_seconds", "paper_speed_up"),
         findings=findings.of_speed,
         note="Epochs of all arms in turns, one thread, nothing beside them; the median of each.",
     ),
@@ -170,11 +163,10 @@ _EXPERIMENTS = (
         title="AP at small batches",
         where="Figures 3 and 9",
         says="Smaller batches can mean worse models: their gradients vary more, and AP can fall.",
-        kind="train",
         datasets=_JODIE,
-        vary=lambda size: {"model": MODELS, "batch_size": size.small_batches, "way": ["off"]},
-        table=columns(*("dataset", "model", "batch_size", "ap", "table_ap", "table_difference", "seconds")),
-        draw=Lines("batch_size", "ap", "batch size b", "AP (%)", 100, lines=("model",), panels=("dataset",)),
+        vary={"model": MODELS, "batch_size": "small_batches", "smoothing": ["off"]},
+        table=columns("dataset", "model", "batch_size", "ap", *_TABLE_1, "seconds"),
+        draw=Lines(lines=("model",), panels=("dataset",)),
         findings=findings.of_small_batches,
         note=_UNPRINTED,
     ),
@@ -183,18 +175,10 @@ _EXPERIMENTS = (
         title="AP against the batch size, with and without PRES",
         where="Figures 4 and 10 to 13",
         says="AP falls as batches grow, and falls less with PRES.",
-        kind="train",
         datasets=_JODIE,
-        vary=lambda size: {
-            "model": MODELS,
-            "way": ["off", "equations"],
-            "batch_size": size.batches,
-        },
-        table=columns(
-            *("dataset", "model", "way", "batch_size"),
-            *("ap", "table_ap", "table_difference", "seconds"),
-        ),
-        draw=Lines("batch_size", "ap", "batch size b", "AP (%)", 100),
+        vary={"model": MODELS, "smoothing": _WITH_AND_WITHOUT, "batch_size": "batches"},
+        table=columns(*_PLACE, "ap", *_TABLE_1, "seconds"),
+        draw=Lines(),
         findings=findings.of_batch_sizes,
         note=_UNPRINTED,
     ),
@@ -203,17 +187,9 @@ _EXPERIMENTS = (
         title="AP against iterations, with and without PRES",
         where="Figures 5 and 14",
         says="With the coherence objective training reaches the same AP in fewer iterations.",
-        kind="train",
         datasets=("wikipedia",),
-        vary=lambda size: {
-            "model": MODELS,
-            "batch_size": [size.large_batch],
-            "way": ["off", "equations"],
-        },
-        table=columns(
-            *("dataset", "model", "way", "batch_size", "first_ap", "val_ap", "best_epoch"),
-            *("ap", "table_ap", "table_difference"),
-        ),
+        vary={"model": MODELS, "batch_size": "large_batch", "smoothing": _WITH_AND_WITHOUT},
+        table=columns(*_PLACE, "first_ap", "val_ap", "best_epoch", "ap", *_TABLE_1),
         draw=Curves(),
         findings=findings.of_efficiency,
         note=f"{_UNPRINTED} AP is that on validation after every epoch.",
@@ -223,19 +199,11 @@ _EXPERIMENTS = (
         title="The parts of PRES",
         where="Figure 17",
         says="Two distinct parts: the objective (S) speeds convergence, the filter (V) lowers variance.",
-        kind="train",
         datasets=("wikipedia",),
-        vary=lambda size: {
-            "model": ["tgn"],
-            "batch_size": [size.large_batch],
-            "way": ["off", "S", "V", "equations"],
-        },
-        table=columns(
-            *("dataset", "model", "way", "batch_size", "first_ap", "val_ap", "ap"),
-            *("table_ap", "table_difference", "gain", "movement"),
-        ),
+        vary={"model": ["tgn"], "batch_size": "large_batch", "smoothing": ["off", "S", "V", "equations"]},
+        table=columns(*_PLACE, "first_ap", "val_ap", "ap", *_TABLE_1, "gain", "movement"),
         draw=Curves(),
-        findings=findings.of_ways,
+        findings=findings.of_parts,
         note=_UNPRINTED,
     ),
     Experiment(
@@ -243,16 +211,10 @@ _EXPERIMENTS = (
         title="The weight β of the coherence objective",
         where="Figure 18",
         says="A larger β converges faster and can cost accuracy; the paper takes 0.1.",
-        kind="train",
         datasets=("wikipedia",),
-        vary=lambda size: {
-            "model": ["tgn"],
-            "batch_size": [size.large_batch],
-            "beta": size.betas,
-        },
+        vary={"model": ["tgn"], "batch_size": "large_batch", "beta": "betas"},
         table=columns(
-            *("dataset", "model", "beta", "batch_size", "first_ap", "val_ap", "ap"),
-            *("table_ap", "table_difference", "movement"),
+            *("dataset", "model", "beta", "batch_size", "first_ap", "val_ap", "ap", *_TABLE_1, "movement")
         ),
         draw=Curves(lines=("beta",)),
         findings=findings.of_betas,
@@ -265,14 +227,10 @@ _EXPERIMENTS = (
         says="What PRES takes beside does not grow with the batch.",
         kind="memory",
         datasets=("wikipedia",),
-        vary=lambda size: {
-            "model": MODELS,
-            "batch_size": size.memory_batches,
-            "way": ["off", "equations"],
-        },
+        vary={"model": MODELS, "batch_size": "memory_batches", "smoothing": _WITH_AND_WITHOUT},
         seeded=False,
-        table=columns("dataset", "model", "way", "batch_size", "peak"),
-        draw=Lines("batch_size", "peak", "batch size b", "peak memory (MiB)"),
+        table=columns(*_PLACE, "peak"),
+        draw=Lines(y="peak", y_title="peak memory (MiB)", scale=1),
         findings=findings.of_memory,
         note=(
             "The paper prints no values of this figure and measured a GPU; this is how far a process grows "
@@ -284,17 +242,9 @@ _EXPERIMENTS = (
         title="Long training",
         where="Figure 16",
         says="Over 500 epochs the gap between training with and without PRES shrinks.",
-        kind="train",
-        datasets=("wikipedia", "mooc"),
-        vary=lambda size: {
-            "model": ["tgn"],
-            ("way", "batch_size"): [("off", size.pair[0]), ("equations", size.pair[1])],
-            "extended": [True],
-        },
-        table=columns(
-            *("dataset", "model", "way", "batch_size", "epochs", "first_ap", "val_ap"),
-            *("best_epoch", "ap", "table_ap", "table_difference"),
-        ),
+        datasets=_BOTH,
+        vary={"model": ["tgn"], ("smoothing", "batch_size"): "ends", "epochs": "extended_epochs"},
+        table=columns(*_PLACE, "epochs", "first_ap", "val_ap", "best_epoch", "ap", *_TABLE_1),
         draw=Curves(panels=("dataset",)),
         findings=findings.of_extended,
         note=_UNPRINTED,
@@ -304,14 +254,10 @@ _EXPERIMENTS = (
         title="Speed-up against the AP it costs",
         where="Figure 15",
         says="The trade-off of PRES is reasonable beside methods of other fields: a rough comparison.",
-        kind="train",
-        datasets=PAPER,
-        vary=lambda size: {"model": MODELS, ("way", "batch_size"): arms(size)},
+        datasets=_ALL_DATASETS,
+        vary=_ARMS,
         timed=True,
-        table=columns(
-            *("dataset", "model", "way", "batch_size", "ap", "against_small"),
-            *("speed_up", "paper_speed_up", "speed_difference"),
-        ),
+        table=columns(*_PLACE, "ap", "against_small", "speed_up", "paper_speed_up", "speed_difference"),
         draw=trade_off,
         findings=findings.of_table_1,
         note=(
@@ -326,15 +272,7 @@ _EXPERIMENTS = (
         says="Small batches raise gradient variance; coherence bounds convergence; PRES is nearer the truth.",
         kind="variance",
         datasets=("wikipedia",),
-        vary=lambda size: {
-            "model": MODELS,
-            ("measurement", "beta"): [
-                ("variance", 0.0),
-                ("convergence", 0.0),
-                ("coherence", 0.0),
-                ("coherence", 0.1),
-            ],
-        },
+        vary={"model": MODELS, ("measurement", "beta"): claims.MEASUREMENTS},
         seeded=False,
         alone=({"measurement": "state-space"},),
         table=claims.claims,

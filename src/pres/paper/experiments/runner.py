@@ -10,14 +10,14 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from pres.errors import OptionError, StorageError
-from pres.paper.experiments.available import look
+from pres.paper.experiments.available import copies_at_hand
+from pres.paper.experiments.budget import Budget
 from pres.paper.experiments.declaration import Experiment, Request
 from pres.paper.experiments.evidence import Evidence, collect
-from pres.paper.experiments.executor import Executor, NoJobs
+from pres.paper.experiments.executor import Executor
 from pres.paper.experiments.folder import JobFolder
 from pres.paper.experiments.job import Job
 from pres.paper.experiments.kept import KeptResults
-from pres.paper.experiments.size import Size
 from pres.storage import storage_errors
 
 
@@ -43,7 +43,7 @@ class Reproduction:
 
 def ask(
     experiments: Sequence[Experiment],
-    size: Size,
+    budget: Budget,
     seeds: int | None = None,
     datasets: Sequence[str] | None = None,
 ) -> tuple[Request, dict[str, str]]:
@@ -51,22 +51,27 @@ def ask(
     if seeds is not None and seeds < 1:
         raise OptionError(f"seeds={seeds}: repeat at least once.")
     wanted = datasets or [name for experiment in experiments for name in experiment.datasets]
-    copies, missing = look(wanted)
+    copies, missing = copies_at_hand(wanted)
     named = None if not datasets else tuple(dict.fromkeys(name.casefold() for name in datasets))
-    return Request(size, seeds, copies, named), missing
+    return Request(budget, seeds, copies, named), missing
+
+
+def jobs_of(experiments: Iterable[Experiment], request: Request) -> dict[str, Job]:
+    """Return every job that the experiments need, by name."""
+    return {point.job.name: point.job for one in experiments for point in one.points(request)}
 
 
 def reproduce(
     experiments: Sequence[Experiment],
-    size: Size,
+    budget: Budget,
     root: Path,
-    executor: Executor,
+    executor: Executor | None,
     *,
     seeds: int | None = None,
     datasets: Sequence[str] | None = None,
     results: KeptResults | None = None,
     command: Callable[[str], str] = lambda name: f"pres reproduce {name}",
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[Progress], object] = lambda progress: None,
 ) -> Reproduction:
     """Do what the experiments need and is not done yet, and return what they found.
 
@@ -75,27 +80,47 @@ def reproduce(
 
     Args:
         experiments: Those to do; jobs that several need are done once.
-        size: How large.
+        budget: How much is spent.
         root: The folder that keeps jobs, evidence and figures.
-        executor: What runs the jobs.
-        seeds: How often each is repeated; as the size says by default.
+        executor: What runs the jobs; None runs none and shows what is done so far.
+        seeds: How often each is repeated; as the budget says by default.
         datasets: Instead of those of each experiment.
         results: A file of finished jobs: those in it are not done again, and others are added as they end.
         command: The command line that gives an experiment again.
         on_progress: Called after every job.
     """
-    request, missing = ask(experiments, size, seeds, datasets)
-    jobs = _jobs(experiments, request)
+    request, missing = ask(experiments, budget, seeds, datasets)
+    jobs = jobs_of(experiments, request)
     with storage_errors(root, "Choose another folder."):
         root.mkdir(parents=True, exist_ok=True)
-    with nullcontext() if isinstance(executor, NoJobs) else _alone_in(root):
+    failures: dict[str, str] = {}
+    with nullcontext() if executor is None else _alone_in(root):
         if results is not None:
             results.restore(jobs.values(), root)
-        failures, before = _do(jobs, root, executor, results, on_progress)
+        waiting = [job for job in jobs.values() if not JobFolder(root, job).finished]
+        done = before = len(jobs) - len(waiting)
+        if executor is not None:
+            if results is not None:
+                results.add_missing(JobFolder(root, job) for job in jobs.values())
+            for job, error in _outcomes(waiting, root, executor):
+                done += 1
+                if error is not None:
+                    failures[job.name] = error
+                elif results is not None:
+                    results.add(JobFolder(root, job))
+                on_progress(Progress(job, error, done, len(jobs)))
         evidence = tuple(
             collect(one, request, root, missing, failures, command(one.name)) for one in experiments
         )
     return Reproduction(evidence, failures, len(jobs), before)
+
+
+def _outcomes(jobs: Sequence[Job], root: Path, executor: Executor) -> Iterator[tuple[Job, str | None]]:
+    """Do the jobs, those that measure time by themselves at the end, and yield each as it ends."""
+    yield from executor.run([job for job in jobs if not job.alone], root)
+    for job in jobs:
+        if job.alone:
+            yield from executor.run([job], root)
 
 
 @contextmanager
@@ -113,35 +138,3 @@ def _alone_in(root: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _jobs(experiments: Iterable[Experiment], request: Request) -> dict[str, Job]:
-    """Return every job that the experiments need, by name."""
-    return {point.job.name: point.job for one in experiments for point in one.points(request)}
-
-
-def _do(
-    jobs: dict[str, Job],
-    root: Path,
-    executor: Executor,
-    results: KeptResults | None,
-    on_progress: Callable[[Progress], None] | None,
-) -> tuple[dict[str, str], int]:
-    """Do the jobs that are not done; return why some failed, and how many were done before."""
-    waiting = [job for job in jobs.values() if not JobFolder(root, job).finished]
-    before = finished = len(jobs) - len(waiting)
-    failures: dict[str, str] = {}
-    if results is not None and not isinstance(executor, NoJobs):
-        for job in jobs.values():
-            if job.name not in results and JobFolder(root, job).finished:  # its end was not heard of
-                results.add(JobFolder(root, job))
-    together = [[job for job in waiting if not job.alone], *([job] for job in waiting if job.alone)]
-    for outcome in (ended for some in together for ended in executor.run(some, root)):
-        finished += 1
-        if outcome.error is not None:
-            failures[outcome.job.name] = outcome.error
-        elif results is not None:
-            results.add(JobFolder(root, outcome.job))
-        if on_progress is not None:
-            on_progress(Progress(outcome.job, outcome.error, finished, len(jobs)))
-    return failures, before

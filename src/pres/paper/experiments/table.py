@@ -22,9 +22,9 @@ class Spread:
     printed: bool = False  # by the paper, whose ± is the standard deviation
 
     @classmethod
-    def of(cls, values: Sequence[float | None]) -> Spread | None:
+    def of(cls, values: Sequence[float | None], scale: float = 1.0) -> Spread | None:
         """Return the spread of those values that are known, or None."""
-        known = [float(value) for value in values if value is not None]
+        known = [scale * float(value) for value in values if value is not None]
         if not known:
             return None
         std = statistics.stdev(known) if len(known) > 1 else None
@@ -35,28 +35,16 @@ class Spread:
         """The standard error of the mean; None for one seed."""
         return None if self.std is None else self.std / math.sqrt(self.count)
 
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean over seeds with its 95 % confidence interval (Student's t); one seed has none."""
-
-    mean: float
-    low: float | None
-    high: float | None
-    count: int
-
-    @classmethod
-    def of(cls, spread: Spread | None) -> Interval | None:
-        """Return the interval of a spread, if there is one."""
-        if spread is None:
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % confidence interval of the mean (Student's t); None for one seed."""
+        if self.error is None:
             return None
-        if spread.error is None:
-            return cls(spread.mean, None, None, spread.count)
-        half = float(student.ppf(0.975, spread.count - 1)) * spread.error
-        return cls(spread.mean, spread.mean - half, spread.mean + half, spread.count)
+        half = float(student.ppf(0.975, self.count - 1)) * self.error
+        return self.mean - half, self.mean + half
 
 
-Cell = str | int | float | bool | Spread | Interval | None
+Cell = str | int | float | bool | Spread | None
 
 
 def signed(value: float, digits: int = 1) -> str:
@@ -74,25 +62,26 @@ class Heading:
     digits: int = 1  # after the point, of numbers that are not whole
     signed: bool = False  # whether a plus is shown: differences
     repeatable: bool = True  # False of times and of memory, which no two runs have alike
+    interval: bool = False  # whether a spread is shown by its confidence interval
 
     def shown(self, cell: Cell) -> str:
         """Return a cell as people read it."""
         if cell is None:
             return "–"
         if isinstance(cell, Spread):
-            around = cell.std if cell.printed else cell.error
-            spread = "" if around is None else f" ± {around:.{self.digits}f}"
-            return f"{self._number(cell.mean)}{spread}"
-        if isinstance(cell, Interval):
-            bounds = (
-                "" if cell.low is None else f" [{self._number(cell.low)}, {self._number(cell.high or 0.0)}]"
-            )
-            return f"{self._number(cell.mean)}{bounds}"
+            return self._number(cell.mean) + self._around(cell)
         if isinstance(cell, bool):
             return "yes" if cell else "no"
         if isinstance(cell, int):
             return signed(cell, 0) if self.signed else f"{cell:,}".replace("-", "−")
         return self._number(cell) if isinstance(cell, float) else cell
+
+    def _around(self, cell: Spread) -> str:
+        if self.interval:
+            bounds = cell.interval
+            return "" if bounds is None else f" [{', '.join(map(self._number, bounds))}]"
+        around = cell.std if cell.printed else cell.error
+        return "" if around is None else f" ± {around:.{self.digits}f}"
 
     def _number(self, value: float) -> str:
         if not math.isfinite(value):
@@ -109,10 +98,7 @@ class Table:
 
     def shown(self) -> list[list[str]]:
         """Return every cell as people read it."""
-        return [
-            [heading.shown(cell) for heading, cell in zip(self.headings, row, strict=True)]
-            for row in self.rows
-        ]
+        return [[h.shown(cell) for h, cell in zip(self.headings, row, strict=True)] for row in self.rows]
 
     def sort_keys(self) -> list[list[float | str]]:
         """Return, for every cell, what it is sorted by."""
@@ -129,46 +115,30 @@ class Table:
 
     def markdown(self) -> str:
         """Return the table as Markdown; numbers stand on the right."""
-        lines = [
-            "| " + " | ".join(heading.title for heading in self.headings) + " |",
-            "|" + "|".join("---:" if right else "---" for right in self.numeric()) + "|",
-        ]
-        lines += ["| " + " | ".join(row) + " |" for row in self.shown()]
-        return "\n".join(lines)
+        titles = [heading.title for heading in self.headings]
+        lines = ["| " + " | ".join(row) + " |" for row in (titles, *self.shown())]
+        rule = "|" + "|".join("---:" if right else "---" for right in self.numeric()) + "|"
+        return "\n".join([lines[0], rule, *lines[1:]])
 
     def repeatable(self) -> Table:
         """Return the table without the columns that no two runs have alike."""
         kept = [i for i, heading in enumerate(self.headings) if heading.repeatable]
-        return Table(
-            tuple(self.headings[i] for i in kept), tuple(tuple(row[i] for i in kept) for row in self.rows)
-        )
+        rows = tuple(tuple(row[i] for i in kept) for row in self.rows)
+        return Table(tuple(self.headings[i] for i in kept), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as plain values."""
-        return {
-            "headings": [dataclasses.asdict(heading) for heading in self.headings],
-            "rows": [
-                [dataclasses.asdict(cell) if isinstance(cell, Spread | Interval) else cell for cell in row]
-                for row in self.rows
-            ],
-        }
+        return dataclasses.asdict(self)
 
     @classmethod
     def of(cls, saved: dict[str, Any]) -> Table:
         """Return the table of which `to_dict` made ``saved``."""
         headings = tuple(Heading(**heading) for heading in saved["headings"])
-        return cls(headings, tuple(tuple(map(_cell, row)) for row in saved["rows"]))
-
-
-def _cell(saved: Any) -> Cell:
-    """Return the cell that was saved as plain values."""
-    if not isinstance(saved, dict):
-        plain: Cell = saved
-        return plain
-    return Interval(**saved) if "low" in saved else Spread(**saved)
+        rows = ((Spread(**c) if isinstance(c, dict) else c for c in row) for row in saved["rows"])
+        return cls(headings, tuple(map(tuple, rows)))
 
 
 def _key(cell: Cell) -> float | str:
     if cell is None:
         return ""
-    return cell.mean if isinstance(cell, Spread | Interval) else cell
+    return cell.mean if isinstance(cell, Spread) else cell

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import shutil
 import time
 import traceback
@@ -20,19 +21,23 @@ from pres.evaluation.link import evaluate, replay
 from pres.evaluation.nodes import classify
 from pres.models import MDGNN
 from pres.models.registry import build_model
-from pres.paper.experiments import measure
+from pres.paper.experiments.available import stream
 from pres.paper.experiments.declaration import config_of
-from pres.paper.experiments.folder import JobFolder
+from pres.paper.experiments.folder import PICTURE, JobFolder
 from pres.paper.experiments.job import Job
 from pres.paper.experiments.peak import peak_memory
-from pres.paper.experiments.stream import stream
+from pres.paper.theory import convergence_terms, gradient_variance, memory_coherence, state_space_errors
 from pres.sampling import NegativeSampler
-from pres.training.config import FitConfig
+from pres.smoothing import PRES
+from pres.training.config import FitConfig, TrainConfig
 from pres.training.environment import environment
 from pres.training.fit import fit
 from pres.training.folder import RunFolder
 from pres.training.run import Run
 from pres.training.trainer import Trainer
+
+Settings = dict[str, Any]
+Result = dict[str, Any]
 
 
 def perform(job: Job, root: Path) -> str | None:
@@ -58,25 +63,27 @@ def perform(job: Job, root: Path) -> str | None:
     return None
 
 
-def train(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
+def train(settings: Settings, folder: JobFolder) -> Result:
     """Train a run, or go on with it; return `pres train --json`, further evaluations, and the labels' AUC."""
     kept, chosen, events = RunFolder(folder.run), config_of(settings), stream(settings)
-    if not kept.finished:
-        model = build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
+    model = _built(chosen, events)
+    if kept.finished:
+        run = kept.run()
+        run.restore(model)
+    else:
         begun = kept.begun and (kept.path / "last.safetensors").exists()
         if not begun:  # or stopped before there was a state to go on from
             shutil.rmtree(kept.path, ignore_errors=True)
         run = fit(model, events, out=kept.path, resume=begun, **chosen.fit_options)
-    else:
-        run = kept.run()
-        model = build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
-        run.restore(model)
     found = run.to_dict() | {"evaluations": evaluations(model, events, run)}
-    found["labels"] = labels(model, events, run, settings["decoder_epochs"])
-    return found
+    return found | {"labels": labels(model, events, run, settings["decoder_epochs"])}
 
 
-def evaluations(model: MDGNN, events: EventStream, run: Run) -> dict[str, Any]:
+def _built(chosen: TrainConfig, events: EventStream) -> MDGNN:
+    return build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
+
+
+def evaluations(model: MDGNN, events: EventStream, run: Run) -> Result:
     """Return AP of a run's weights on validation and test, after a replay of all that is before.
 
     In batches of the training's size and of 200, against negatives from all nodes, in batches of 200 also
@@ -84,15 +91,15 @@ def evaluations(model: MDGNN, events: EventStream, run: Run) -> dict[str, Any]:
     so they are live, and follow validation and test too.
     """
     b, seed = run.config["batch_size"], run.config["seed"]
-    ways: dict[str, tuple[int, Literal["nodes", "destinations"], bool]] = {
+    protocols: dict[str, tuple[int, Literal["nodes", "destinations"], bool]] = {
         "batch": (b, "nodes", False),
         "200": (200, "nodes", False),
         "200, destinations": (200, "destinations", False),
     }
     if model.smoothing is not None and model.smoothing.observes:
-        ways |= {"batch, live": (b, "nodes", True), "200, live": (200, "nodes", True)}
+        protocols |= {"batch, live": (b, "nodes", True), "200, live": (200, "nodes", True)}
     split, found = events.split(), {}
-    for name, (batch_size, pool, live) in ways.items():
+    for name, (batch_size, pool, live) in protocols.items():
         run.restore(model)
         if model.smoothing is not None:
             model.smoothing.live = live
@@ -104,7 +111,7 @@ def evaluations(model: MDGNN, events: EventStream, run: Run) -> dict[str, Any]:
     return found
 
 
-def labels(model: MDGNN, events: EventStream, run: Run, epochs: int) -> dict[str, Any] | None:
+def labels(model: MDGNN, events: EventStream, run: Run, epochs: int) -> Result | None:
     """Return how well labels are told from a run's embeddings, or why that is not known; None: no labels."""
     if events.label is None:
         return None
@@ -117,7 +124,7 @@ def labels(model: MDGNN, events: EventStream, run: Run, epochs: int) -> dict[str
     return {name: found[name] for name in ("train", "val", "test", "best_epoch", "epochs")}
 
 
-def speed(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
+def speed(settings: Settings, folder: JobFolder) -> Result:
     """Return the seconds of an epoch of several trainings, in turns, after an epoch that does not count.
 
     Nothing else should run beside it.
@@ -126,8 +133,7 @@ def speed(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
     events = stream(settings)
     for name, arm in settings["arms"].items():
         chosen = config_of(settings | arm)
-        model = build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
-        trainers[name] = Trainer(model, events, FitConfig.of(chosen.fit_options))
+        trainers[name] = Trainer(_built(chosen, events), events, FitConfig.of(chosen.fit_options))
     seconds: dict[str, list[float]] = {name: [] for name in trainers}
     for round_ in range(1 + settings["rounds"]):
         for name, trainer in trainers.items():
@@ -139,7 +145,7 @@ def speed(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
     return {"epochs": seconds, "dataset": events.info.name, "variant": events.info.variant}
 
 
-def dataset(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
+def dataset(settings: Settings, folder: JobFolder) -> Result:
     """Count what a dataset holds."""
     events = stream(settings | {"events": None})
     return {
@@ -152,22 +158,53 @@ def dataset(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
     }
 
 
-def memory(settings: dict[str, Any], folder: JobFolder) -> dict[str, Any]:
+def memory(settings: Settings, folder: JobFolder) -> Result:
     """Train for one epoch and return how much memory that took at most, beside what was there before."""
     chosen, events = config_of(settings), stream(settings)
-    model = build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
+    model = _built(chosen, events)
     with peak_memory() as peak:
         run = fit(model, events, **chosen.fit_options)
     return {"dataset": run.dataset, "variant": run.variant, "peak_bytes": peak()}
 
 
-WORK: dict[str, Callable[[dict[str, Any], JobFolder], dict[str, Any]]] = {
+def theory(measure: Callable[..., Any], *, trained: bool = True) -> Callable[[Settings, JobFolder], Result]:
+    """Return the work of a measurement: at the weights after an epoch, or along a training of its own.
+
+    The epoch is with or without the objective that is to raise coherence; negatives avoid the pairs of the
+    whole stream, as in the paper.
+    """
+
+    def work(settings: Settings, folder: JobFolder) -> Result:
+        events, seed, options = stream(settings), settings["seed"], dict(settings["options"])
+        batch_size, beta = settings["batch_size"], settings.get("beta", 0)
+        model = build_model(settings["model"], events, settings["model_options"], seed)
+        if trained:
+            smoothing = PRES(beta=beta, filter=False) if beta else None
+            once = {"epochs": 1, "batch_size": batch_size, "negative_window": None}
+            fit(model, events, seed=seed, smoothing=smoothing, **once)
+            objective = f", β {beta:g}" if beta else ""
+            options["weights"] = f"of epoch 1 (batch_size {batch_size}, seed {seed}{objective})"
+        else:
+            options["batch_size"] = batch_size
+        return _drawn(measure(model, events, seed=seed, **options), folder)
+
+    return work
+
+
+def _drawn(found: Any, folder: JobFolder) -> Result:
+    """Return a measurement as plain values, once its picture is in the folder."""
+    found.save_png(folder.path / PICTURE)
+    plain: Result = json.loads(json.dumps(found.to_dict()))
+    return plain
+
+
+WORK: dict[str, Callable[[Settings, JobFolder], Result]] = {
     "dataset": dataset,
     "train": train,
     "memory": memory,
     "speed": speed,
-    "state-space": measure.state_space,
-    "variance": measure.variance,
-    "convergence": measure.convergence,
-    "coherence": measure.coherence,
+    "state-space": lambda settings, folder: _drawn(state_space_errors(**settings), folder),
+    "variance": theory(gradient_variance),
+    "convergence": theory(convergence_terms, trained=False),
+    "coherence": theory(memory_coherence),
 }

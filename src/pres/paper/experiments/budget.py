@@ -1,4 +1,4 @@
-"""How large the experiments are: minutes, hours, or as the paper did them."""
+"""How much is spent on the experiments: minutes, hours, or as the paper did them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ PAPER_EPOCHS, PAPER_SEEDS = 50, 5
 
 
 @dataclass(frozen=True)
-class Size:
-    """What is cut down where there is less time; what is not here is the same at every size."""
+class Budget:
+    """What is cut down where there is less time; what is not here is the same at every budget."""
 
     name: str
     seeds: int
@@ -37,10 +37,37 @@ class Size:
         """How much of a stream that is, in words."""
         return "whole streams" if self.events is None else f"the first {self.events:,} events of a stream"
 
+    @property
+    def small(self) -> int:
+        """The smaller batch of the pair."""
+        return self.pair[0]
+
+    @property
+    def arms(self) -> list[tuple[str, int]]:
+        """What Tables 1 and 2 compare: which PRES, at which batch size."""
+        small, large = self.pair
+        return [
+            ("off", small),
+            *((smoothing, large) for smoothing in ("off", "equations", "algorithm", "ours")),
+        ]
+
+    @property
+    def steps(self) -> list[tuple[str, int, int | None]]:
+        """Both batch sizes without PRES, and the larger with the steps of the smaller."""
+        small, large = self.pair
+        return [("off", small, None), ("off", large, None), ("off", large, small)]
+
+    @property
+    def ends(self) -> list[tuple[str, int]]:
+        """The smaller batch without PRES, and the larger with it."""
+        return [("off", self.pair[0]), ("equations", self.pair[1])]
+
 
 _THEORY_SIZES = (100, 200, 400, 800, 1600)
-SIZES = {
-    "quick": Size(
+_COHERENCE_SIZES = (200, 400, 800, 1600, 3200)
+_SHORT = {"epochs": 2, "samples": 50, "draws": 4, "curvature_batches": 2, "iterations": 10, "limit": 4_000}
+BUDGETS = {
+    "quick": Budget(
         name="quick",
         seeds=1,
         rounds=1,
@@ -57,17 +84,10 @@ SIZES = {
             "state-space": {"seeds": 10},
             "variance": {"batch_sizes": _THEORY_SIZES, "draws": 4, "limit": 4_000},
             "coherence": {"batch_sizes": (200, 800, 1600), "samples": 100, "limit": 4_000},
-            "convergence": {
-                "epochs": 2,
-                "samples": 50,
-                "draws": 4,
-                "curvature_batches": 2,
-                "iterations": 10,
-                "limit": 4_000,
-            },
+            "convergence": _SHORT,
         },
     ),
-    "default": Size(
+    "default": Budget(
         name="default",
         seeds=3,
         epochs=10,
@@ -77,11 +97,11 @@ SIZES = {
         theory={
             "state-space": {"seeds": 20},
             "variance": {"batch_sizes": _THEORY_SIZES, "draws": 8, "limit": 20_000},
-            "coherence": {"batch_sizes": (200, 400, 800, 1600, 3200), "samples": 500, "limit": 20_000},
+            "coherence": {"batch_sizes": _COHERENCE_SIZES, "samples": 500, "limit": 20_000},
             "convergence": {"epochs": 3, "samples": 200, "limit": 20_000},
         },
     ),
-    "full": Size(
+    "full": Budget(
         name="full",
         seeds=PAPER_SEEDS,
         fewer_seeds={"mooc": 3},
@@ -92,7 +112,7 @@ SIZES = {
         theory={
             "state-space": {"seeds": 100},
             "variance": {"batch_sizes": _THEORY_SIZES, "draws": 16},
-            "coherence": {"batch_sizes": (200, 400, 800, 1600, 3200), "samples": 2_000},
+            "coherence": {"batch_sizes": _COHERENCE_SIZES, "samples": 2_000},
             "convergence": {"epochs": 10, "samples": 500, "limit": 50_000},
         },
     ),
