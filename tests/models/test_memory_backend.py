@@ -10,10 +10,9 @@ from torch import Tensor, nn
 
 import pres
 from pres.nn import Memory, ScanMemory
-from pres.nn.gather import Picked
 from pres.nn.memory import Mail, NodeRows
+from pres.nn.ops import Picked, Slots
 from pres.nn.scan_memory import ScanRows
-from pres.nn.slots import Slots
 
 
 class Rows:

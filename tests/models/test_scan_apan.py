@@ -13,7 +13,7 @@ from pres.models import APAN, MDGNN
 from pres.models.mailed import ScannedMail
 from pres.nn import MailboxScan, ScanMailboxes, TimeEncoding
 from pres.nn.mailbox_reading import AGES, Reading, read_plainly
-from pres.nn.slots import Slots
+from pres.nn.ops import Slots
 from pres.training.config import FitConfig
 from pres.training.scan_step import prepare_scan, train_on_scan
 from pres.training.schedules import optimiser_for

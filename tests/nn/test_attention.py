@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from pres.nn.attention import attend, attend_plainly
-from pres.nn.gather import Picked
-from pres.nn.slots import Asked, Slots
+from pres.nn.ops import Asked, Picked, Slots
 
 CASES = list(product([False, True], [False, True], [1, 2]))
 

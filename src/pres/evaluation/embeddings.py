@@ -12,7 +12,7 @@ from pres.errors import DivergedError
 from pres.evaluation.link import take_in
 from pres.models import MDGNN
 from pres.models.scratch import scratch_of
-from pres.nn.gather import rows
+from pres.nn.ops import rows
 from pres.sampling import TemporalBatches
 
 

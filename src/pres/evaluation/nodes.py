@@ -23,7 +23,7 @@ from pres.errors import LabelError, OptionError
 from pres.evaluation.embeddings import source_embeddings
 from pres.models import MDGNN
 from pres.nn import NodeDecoder
-from pres.nn.gather import rows
+from pres.nn.ops import rows
 
 STEP = 1_000  # events per step of the decoder at most, and
 STEPS = 20  # steps per epoch at least, so that a short stream is learned from too

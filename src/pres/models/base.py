@@ -27,11 +27,11 @@ from pres.models.sequential import SequentialMemory, SequentialPass
 from pres.models.states import States, corrected
 from pres.models.subgraph import Subgraph
 from pres.nn.decoder import LinkDecoder
-from pres.nn.gather import rows
 from pres.nn.mailbox_scan import MailboxScan
 from pres.nn.memory import Mail, Memory
 from pres.nn.message import EventMessage, IdentityMessage
 from pres.nn.node_encoding import NodeEncoding
+from pres.nn.ops import rows
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.scan_updater import ScanUpdater
 from pres.nn.updater import GRUUpdater, MailboxAttention, RNNUpdater

@@ -16,8 +16,8 @@ from pres.data.incidence import incidences as incidences_of
 from pres.data.stream import EventStream
 from pres.errors import OptionError
 from pres.models.routing import RawMessages, one_per_event, raw_messages_of
-from pres.nn.gather import rows
 from pres.nn.memory import Memory
+from pres.nn.ops import rows
 
 if TYPE_CHECKING:
     from pres.models.base import MDGNN

@@ -10,14 +10,13 @@ from torch import Tensor, nn
 
 from pres.data.stream import EventStream
 from pres.models.scanned import Scanned, Window, held
-from pres.nn.gather import rows
 from pres.nn.mailbox_reading import Reading, age_rows, ages_of
 from pres.nn.mailbox_scan import Chains, MailboxScan
 from pres.nn.message import EventMessage
 from pres.nn.node_encoding import NodeEncoding
+from pres.nn.ops import Slots, rows
 from pres.nn.scan_mailboxes import ScanMailboxes
 from pres.nn.scan_memory import ScanMemory
-from pres.nn.slots import Slots
 from pres.sampling import TemporalIndex
 
 

@@ -11,9 +11,8 @@ from pres.data.incidence import distinct
 from pres.data.stream import EventStream
 from pres.models.incidences import BatchIncidences, Versions
 from pres.models.routing import RawMessages
-from pres.nn.gather import Picked, rows
 from pres.nn.memory import Mail
-from pres.nn.slots import Slots
+from pres.nn.ops import Picked, Slots, rows
 
 if TYPE_CHECKING:
     from pres.models.base import MDGNN

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pres.data.stream import EventStream
-from pres.nn.parts import Parts
+from pres.nn.ops import Parts
 from pres.sampling import TemporalIndex
 
 

@@ -14,8 +14,8 @@ from pres.models.checks import check_next, check_pairs, num_batches_of
 from pres.models.scanned import Window
 from pres.models.subgraph import Inside, Subgraph, subgraphs_of
 from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjection
-from pres.nn.gather import rows
 from pres.nn.memory import Memory
+from pres.nn.ops import rows
 from pres.nn.scan_memory import ScanMemory
 from pres.sampling import Neighbours, TemporalIndex
 from pres.sampling.index import Strategy, Visibility

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from pres.data.incidence import incidences
 from pres.data.stream import EventStream
 from pres.models.states import States
-from pres.nn.gather import rows
 from pres.nn.message import EventMessage
 from pres.nn.node_encoding import NodeEncoding
+from pres.nn.ops import rows
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.scan_updater import ScanUpdater
 

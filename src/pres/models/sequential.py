@@ -17,7 +17,7 @@ from pres.data.stream import EventStream
 from pres.models.incidences import BatchIncidences, find_incidences
 from pres.models.reading import Contents, Reading
 from pres.models.states import States, corrected, joined
-from pres.nn.gather import rows
+from pres.nn.ops import rows
 
 if TYPE_CHECKING:
     from pres.models.base import MDGNN

@@ -12,10 +12,7 @@ from torch import Tensor
 from pres.models.incidences import BatchIncidences
 from pres.models.scanned import Window
 from pres.nn.embedding import Beforehand, Hop
-from pres.nn.gather import rows
-from pres.nn.parts import Parts, distinct_of_each, rankings
-from pres.nn.ranking import Ranking, ranking
-from pres.nn.slots import Slots
+from pres.nn.ops import Parts, Ranking, Slots, distinct_of_each, ranking, rankings, rows
 from pres.sampling import Neighbours
 
 Find = Callable[[Tensor, Tensor], Sequence[Neighbours]]

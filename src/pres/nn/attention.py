@@ -16,9 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from pres.nn.dropout import Dropout
-from pres.nn.gather import Picked
-from pres.nn.slots import Asked, Slots
-from pres.nn.twice import differentiable_gradients
+from pres.nn.ops import Asked, Picked, Slots, differentiable_gradients
 
 
 class LinearAttention(nn.Module):

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pres.nn.twice import differentiable_gradients
+from pres.nn.ops import differentiable_gradients
 
 
 def gru(cell: nn.GRUCell, x: Tensor, h: Tensor, repeated: bool = False) -> Tensor:

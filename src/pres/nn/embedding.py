@@ -14,10 +14,8 @@ from torch.nn.functional import linear
 from pres.errors import OptionError
 from pres.nn.attention import LinearAttention
 from pres.nn.features import EdgeFeatures
-from pres.nn.gather import Picked, rows
+from pres.nn.ops import Asked, Picked, Ranking, Slots, ranking, rows
 from pres.nn.projection import projected
-from pres.nn.ranking import Ranking, ranking
-from pres.nn.slots import Asked, Slots
 from pres.nn.time_encoding import TimeEncoding
 
 

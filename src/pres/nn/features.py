@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pres.data.stream import EventStream
-from pres.nn.gather import rows
+from pres.nn.ops import rows
 
 
 class EdgeFeatures(nn.Module):

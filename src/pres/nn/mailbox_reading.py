@@ -14,10 +14,7 @@ import torch
 from torch import Tensor
 
 from pres.nn.attention import dots, softmax, weighted_sums
-from pres.nn.gather import rows
-from pres.nn.ranking import Ranking, ranking
-from pres.nn.slots import Slots
-from pres.nn.twice import differentiable_gradients
+from pres.nn.ops import Ranking, Slots, differentiable_gradients, ranking, rows
 
 
 @dataclass(frozen=True, eq=False)

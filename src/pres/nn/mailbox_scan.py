@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from pres.errors import OptionError
-from pres.nn.gather import rows
 from pres.nn.mailbox_reading import Reading
+from pres.nn.ops import rows
 from pres.nn.scan import before_each, gated_scan
 from pres.nn.scan_updater import UPDATED, joined_gates
 

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from pres.errors import OptionError
 from pres.nn.allocation import zeros_when_used
-from pres.nn.gather import Picked
-from pres.nn.slots import Slots
+from pres.nn.ops import Picked, Slots
 
 
 class MemoryStore(nn.Module):

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from pres.nn.features import EdgeFeatures
-from pres.nn.gather import Picked
 from pres.nn.memory import Mail, Memory
-from pres.nn.ranking import ranking
+from pres.nn.ops import Picked, ranking
 from pres.nn.time_encoding import TimeEncoding
 
 

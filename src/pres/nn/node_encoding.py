@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pres.errors import OptionError
-from pres.nn.gather import rows
+from pres.nn.ops import rows
 from pres.sampling.rng import uniform
 
 

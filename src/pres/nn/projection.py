@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pres.nn.gather import rows
-from pres.nn.twice import differentiable_gradients
+from pres.nn.ops import differentiable_gradients, rows
 
 
 def projected(memory: Tensor, roots: Tensor, elapsed: Tensor, weight: Tensor) -> Tensor:

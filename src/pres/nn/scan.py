@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import hardshrink, pad
 
-from pres.nn.gather import rows
+from pres.nn.ops import rows
 
 TOGETHER = 8  # rows of a block; with 2 everything is read and written three times as often
 _HALF = torch.bfloat16, torch.float16

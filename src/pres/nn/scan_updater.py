@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from pres.errors import OptionError
-from pres.nn.gather import rows
+from pres.nn.ops import rows
 from pres.nn.scan import before_each, gated_scan
 
 UPDATED = -1.0  # where the bias of the update gate begins: at first a memory keeps most of itself

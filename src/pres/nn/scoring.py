@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from pres.nn.twice import differentiable_gradients
+from pres.nn.ops import differentiable_gradients
 
 
 def scores(h: Tensor, b: int, k: int, *weights: Tensor) -> Tensor:

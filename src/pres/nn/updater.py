@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from pres.errors import OptionError
 from pres.nn.attention import LinearAttention
 from pres.nn.cells import gru
-from pres.nn.gather import Picked
-from pres.nn.slots import Asked, Slots
+from pres.nn.ops import Asked, Picked, Slots
 
 
 class GRUUpdater(nn.Module):

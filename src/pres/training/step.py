@@ -17,7 +17,7 @@ from pres.errors import DivergedError
 from pres.models import MDGNN, States
 from pres.models.routing import MessageRouting
 from pres.models.subgraph import Subgraph
-from pres.nn.parts import Parts
+from pres.nn.ops import Parts
 from pres.sampling import TemporalBatches
 from pres.smoothing import Role, movement
 

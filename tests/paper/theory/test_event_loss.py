@@ -9,7 +9,7 @@ from torch import Tensor
 from pres.data.stream import EventStream
 from pres.models import MDGNN
 from pres.nn.embedding import Hop
-from pres.nn.slots import Slots
+from pres.nn.ops import Slots
 from pres.paper.theory.event_loss import EventLoss
 from tests.models.conftest import KINDS, make, random_events, stream_of
 

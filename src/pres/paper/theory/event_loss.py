@@ -13,7 +13,7 @@ from pres.data.stream import EventStream
 from pres.models import MDGNN, States
 from pres.models.subgraph import Subgraph
 from pres.nn.embedding import Hop
-from pres.nn.slots import Slots
+from pres.nn.ops import Slots
 
 
 class EventLoss:
