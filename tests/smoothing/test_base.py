@@ -39,7 +39,6 @@ class Average(SmoothingSettings):
 
 
 class Averaging(Smoothing):
-    corrects = True
     observes = ("event",)
     total: Tensor
 

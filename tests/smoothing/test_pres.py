@@ -79,8 +79,8 @@ def test_the_first_update_of_a_node_is_no_transition() -> None:
     made = PRESSmoothing(PRES(), num_nodes=2, dim=1).double()
     nodes, previous, after = torch.tensor([0, 1]), torch.tensor([[0.0], [1.0]]), torch.tensor([[5.0], [2.0]])
     observe(made, Update(nodes, previous, after, after, torch.ones(2), torch.tensor([1, 1])))
-    assert made.trackers.transitions(nodes).observations.tolist() == [0, 1]
-    assert made.trackers.transitions(nodes).mean.tolist() == [[0.0], [1.0]]
+    mean, observations = made.trackers.mean(nodes)
+    assert observations.tolist() == [0, 1] and mean.tolist() == [[0.0], [1.0]]
 
 
 def test_an_update_is_recorded_once_whatever_the_roles_of_its_node() -> None:

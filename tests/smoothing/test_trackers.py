@@ -34,12 +34,12 @@ def test_trackers_are_mean_and_variance_of_the_history(history: list[tuple[list[
         trackers.observe(torch.tensor(nodes), delta, component)
         for node, row in zip(nodes, delta.numpy(), strict=True):
             seen[node].append(row)
-    found = trackers.transitions(torch.arange(NODES))
+    mean, observations = trackers.mean(torch.arange(NODES))
     variance = trackers.variance(torch.arange(NODES))
     for node, rows in seen.items():
-        assert int(found.observations[node]) == len(rows) and bool(found.known[node]) == bool(rows)
+        assert int(observations[node]) == len(rows)
         expected = np.mean(rows, axis=0) if rows else np.zeros(DIM)
-        np.testing.assert_allclose(found.mean[node].numpy(), expected, atol=1e-12)
+        np.testing.assert_allclose(mean[node].numpy(), expected, atol=1e-12)
         np.testing.assert_allclose(
             variance[node].numpy(), np.var(rows, axis=0) if rows else np.zeros(DIM), atol=1e-12
         )
@@ -54,7 +54,7 @@ def test_weights_by_counts_are_one_pooled_tracker(history: list[tuple[list[int],
         mixture.observe(torch.tensor(nodes), values(nodes, seed), component)
         pooled.observe(torch.tensor(nodes), values(nodes, seed), 0)
     everyone = torch.arange(NODES)
-    assert torch.allclose(mixture.transitions(everyone).mean, pooled.transitions(everyone).mean, atol=1e-12)
+    assert torch.allclose(mixture.mean(everyone)[0], pooled.mean(everyone)[0], atol=1e-12)
     assert torch.allclose(mixture.variance(everyone), pooled.variance(everyone), atol=1e-12)
 
 
@@ -62,8 +62,8 @@ def test_with_anchors_all_others_share_one_tracker() -> None:
     trackers = Trackers(100, 2, components=1, anchors=torch.tensor([7, 3])).double()
     assert trackers.total.shape == (1, 3, 2)  # two anchors and everyone else, whatever the number of nodes
     trackers.observe(torch.tensor([3, 7, 50, 99]), torch.tensor([[1.0, 1], [2, 2], [3, 3], [5, 5]]), 0)
-    found = trackers.transitions(torch.tensor([7, 3, 0, 99]))
-    assert found.mean[:, 0].tolist() == [2.0, 1.0, 4.0, 4.0]
+    found, _ = trackers.mean(torch.tensor([7, 3, 0, 99]))
+    assert found[:, 0].tolist() == [2.0, 1.0, 4.0, 4.0]
     assert trackers.tracked_share() == 1.0
 
 
@@ -114,13 +114,13 @@ def test_discounted_trackers_are_weighted_lists(
         delta = values(nodes, seed)
         trackers.observe(torch.tensor(nodes), delta, component)
         remembered.observe(nodes, delta.tolist(), component)
-    found, variance = trackers.transitions(torch.arange(NODES)), trackers.variance(torch.arange(NODES))
+    found, observations = trackers.mean(torch.arange(NODES))
+    variance = trackers.variance(torch.arange(NODES))
     for node in range(NODES):
         total, mean, spread = weighted(remembered.of(node, 0, 1))
-        assert float(found.observations[node]) == pytest.approx(total, abs=1e-12)
-        assert found.mean[node].tolist() == pytest.approx(mean, abs=1e-12)
+        assert float(observations[node]) == pytest.approx(total, abs=1e-12)
+        assert found[node].tolist() == pytest.approx(mean, abs=1e-12)
         assert variance[node].tolist() == pytest.approx(spread, abs=1e-12)
-        assert bool(found.known[node]) == bool(remembered.of(node, 0, 1))
 
 
 def test_a_discount_ends_the_telescoping_of_steps() -> None:
@@ -130,11 +130,11 @@ def test_a_discount_ends_the_telescoping_of_steps() -> None:
         for trackers in (plain, discounted):
             trackers.observe(torch.tensor([0]), torch.tensor([[step]]), 0)
     node = torch.tensor([0])
-    assert float(plain.transitions(node).mean) == 0
+    assert float(plain.mean(node)[0]) == 0
     weights = [0.5**age for age in range(8)]
     latest_first = [-1.0, 1.0] * 4
     expected = sum(w * d for w, d in zip(weights, latest_first, strict=True)) / sum(weights)
-    assert float(discounted.transitions(node).mean) == pytest.approx(expected) and expected < -0.3
+    assert float(discounted.mean(node)[0]) == pytest.approx(expected) and expected < -0.3
 
 
 def test_deltas_are_those_of_their_definitions() -> None:
@@ -153,7 +153,7 @@ def test_deltas_are_those_of_their_definitions() -> None:
         made = PRESSmoothing(PRES(delta=delta), num_nodes=3, dim=1, unit=2.0).double()
         update = Update(nodes, previous, measured, corrected, elapsed, torch.ones_like(nodes))
         made.observe(update, {"event": nodes})
-        found = made.trackers.transitions(nodes).mean.squeeze(1)
+        found = made.trackers.mean(nodes)[0].squeeze(1)
         assert torch.allclose(found, torch.tensor(rows, dtype=torch.float64)), delta
         if delta == "innovation":  # the second time the prediction is known: s + Δ δ̂
             made.observe(update._replace(mails=update.mails + 1), {"event": nodes})

@@ -69,8 +69,9 @@ def corrected(
 ) -> States:
     """Return measured memories as states, corrected if they are smoothed."""
     found = kept = memory = measured
-    if smoothing is not None and smoothing.corrects:
+    if smoothing is not None:
         found = smoothing.correct(nodes, previous, measured, last_update - previous_update)
+    if smoothing is not None and found is not measured:
         found = torch.where(pending.unsqueeze(1), found, previous)
         kept = found if smoothing.written else measured
         memory = found if smoothing.embedded else measured

@@ -3,7 +3,7 @@
 from pres.smoothing.base import Role, Smoothing, SmoothingSettings, Update
 from pres.smoothing.coherence import batch_coherence_loss, coherence_loss, movement
 from pres.smoothing.pres import PRES, PRESSmoothing
-from pres.smoothing.trackers import Trackers, Transitions
+from pres.smoothing.trackers import Trackers
 
 __all__ = [
     "PRES",
@@ -12,7 +12,6 @@ __all__ = [
     "Smoothing",
     "SmoothingSettings",
     "Trackers",
-    "Transitions",
     "Update",
     "batch_coherence_loss",
     "coherence_loss",

@@ -37,7 +37,6 @@ class Smoothing(nn.Module):
     Buffers and parameters are saved, restored and trained with the model's.
     """
 
-    corrects: bool = False  # whether `correct` changes memory
     embedded: bool = True  # whether embeddings see the corrected memory, or the measured one
     written: bool = True  # whether the corrected memory is committed, or the measured one
     observes: tuple[Role, ...] = ()  # whose updates `observe` is to be told of
@@ -48,9 +47,9 @@ class Smoothing(nn.Module):
         """Forget every event, as before the first: memory is reset with it."""
 
     def correct(self, nodes: Tensor, previous: Tensor, measured: Tensor, elapsed: Tensor) -> Tensor:
-        """Return the corrected memory `[u, d]` of nodes; arguments as in `Update`.
+        """Return the corrected memory `[u, d]` of nodes, of which those with mail are used.
 
-        Of nodes without mail it is not used.
+        Arguments are as in `Update`. ``measured`` itself is returned if there is nothing to correct.
         """
         return measured
 

@@ -125,9 +125,8 @@ class PRES(SmoothingSettings):
         if self.anchors is not None:
             activity = torch.zeros(memory.num_nodes) if activity is None else activity
             anchors = torch.argsort(activity, descending=True, stable=True)[: self.anchors]
-        return PRESSmoothing(self, memory.num_nodes, memory.dim, unit, anchors).to(
-            memory.device, memory.dtype
-        )
+        made = PRESSmoothing(self, memory.num_nodes, memory.dim, unit, anchors)
+        return made.to(memory.device, memory.dtype)
 
     @pydantic.model_validator(mode="after")
     def _makes_sense(self) -> Self:
@@ -191,7 +190,7 @@ class PRESSmoothing(Smoothing):
         self._stats: dict[str, Tensor] = {}
         if not settings.filter:
             return
-        self.corrects, self.live, self.negatives_send = True, settings.live, settings.negative_messages
+        self.live, self.negatives_send = settings.live, settings.negative_messages
         self.embedded, self.written = settings.embed == "corrected", settings.keep == "corrected"
         self.observes = ("event", "negative") if settings.components == 2 else ("event",)
         self.register_buffer("unit", torch.tensor(unit, dtype=torch.float64))
@@ -212,24 +211,23 @@ class PRESSmoothing(Smoothing):
 
     def reset(self) -> None:
         """Forget every transition."""
-        if self.corrects:
+        if self.settings.filter:
             self.trackers.reset()
             self.recorded.zero_()
 
     def correct(self, nodes: Tensor, previous: Tensor, measured: Tensor, elapsed: Tensor) -> Tensor:
         """Return the corrected memory `[u, d]`; the memory as measured without a filter."""
-        if not self.corrects:
+        if not self.settings.filter:
             return measured
-        seen = self.trackers.transitions(nodes)
-        span = self._span(elapsed)
-        step = (seen.mean if span is None else span * seen.mean).to(measured.dtype)
+        mean, observations = self.trackers.mean(nodes)
+        known, span = observations > 0, self._span(elapsed)
+        step = (mean if span is None else span * mean).to(measured.dtype)
         gain = self.gain.to(measured.dtype)
         if torch.is_grad_enabled():
-            known = seen.known.to(step.dtype)
-            added = (step.detach().norm(dim=1) * known).sum() / known.sum().clamp(min=1)
-            self._stats |= {"gain": gain.detach(), "delta": added}
+            lengths = torch.where(known, step.norm(dim=1), 0)
+            self._stats |= {"gain": gain.detach(), "delta": lengths.sum() / known.sum().clamp(min=1)}
         if not self.settings.every_update:
-            gain = torch.where(seen.known.unsqueeze(1), gain, 1)  # 1 returns the measurement, to the bit
+            gain = torch.where(known.unsqueeze(1), gain, 1)  # 1 returns the measurement, to the bit
         return torch.lerp(previous + step, measured, gain)
 
     def loss(self, previous: Tensor, corrected: Tensor, updated: Tensor, roots: Tensor) -> Tensor:
@@ -250,7 +248,7 @@ class PRESSmoothing(Smoothing):
     def observe(self, update: Update, places: Mapping[Role, Tensor]) -> None:
         """Let the trackers take in each transition, the first time that it is seen."""
         found = []
-        for role in (role for role in self.observes if role in places):  # events first
+        for role in sorted(places):  # events first
             place = places[role]
             place = place[self._first_sight(update.nodes[place], update.mails[place])]
             seen = Update(*(values.index_select(0, place) for values in update))
@@ -267,7 +265,7 @@ class PRESSmoothing(Smoothing):
 
     def epoch_stats(self) -> dict[str, float]:
         """Return ``tracked``: the share of nodes, or of anchors, with at least one transition."""
-        return {"tracked": self.trackers.tracked_share()} if self.corrects else {}
+        return {"tracked": self.trackers.tracked_share()} if self.settings.filter else {}
 
     def _first_sight(self, nodes: Tensor, mails: Tensor) -> Tensor:
         """Return which of distinct nodes `[u]` have mail that was not recorded yet, and note it as recorded.
@@ -295,7 +293,7 @@ class PRESSmoothing(Smoothing):
         elif kind == "rate":
             delta = (corrected - previous) / span
         else:
-            delta = corrected - (previous + span * self.trackers.transitions(update.nodes).mean)
+            delta = corrected - (previous + span * self.trackers.mean(update.nodes)[0])
         if self.settings.every_update:
             return update.nodes, delta
         begun = (previous != 0).any(dim=1).nonzero().squeeze(1)

@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor, nn
-
-
-class Transitions(NamedTuple):
-    """What trackers know of some nodes."""
-
-    mean: Tensor  # [u, d]; 0 where nothing was observed
-    observations: Tensor  # [u]
-
-    @property
-    def known(self) -> Tensor:
-        """Whether anything was observed of each node `[u]`."""
-        return self.observations > 0
 
 
 class Trackers(nn.Module):
@@ -71,14 +57,14 @@ class Trackers(nn.Module):
         self.total[component].index_add_(0, rows, delta)
         self.squares[component].index_add_(0, rows, delta.square())
 
-    def transitions(self, nodes: Tensor) -> Transitions:
-        """Return the mean transition of each of the nodes `[u]`, all components together.
+    def mean(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the mean transition `[u, d]` of nodes `[u]`, or 0, and of how many it is the mean `[u]`.
 
-        This is the mean of a mixture whose weights are the components' shares of the observations.
+        Components are weighted by their shares of the observations: it is the mean of all of them together.
         """
         rows = self._rows(nodes)
         observations = self.n.index_select(1, rows).sum(0)
-        return Transitions(_pooled(self.total, rows, observations), observations)
+        return _pooled(self.total, rows, observations), observations
 
     def variance(self, nodes: Tensor) -> Tensor:
         """Return the variance `[u, d]` of the transitions of each of the nodes, all components together."""

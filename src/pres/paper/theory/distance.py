@@ -176,7 +176,7 @@ def distance_to_exact(
 def _ways(model: MDGNN, events: EventStream, configurations: Sequence[PRES]) -> list[Way]:
     """Return every way to be tried, each filter with trackers of its own that have seen nothing."""
     ways = [Way("standard", None, None)]
-    if model.smoothing is not None and model.smoothing.corrects:
+    if model.smoothing is not None and model.smoothing.observes:
         own = copy.deepcopy(model.smoothing).eval()
         own.reset()
         ways.append(Way("own filter", "as trained", own))
