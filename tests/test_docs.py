@@ -4,11 +4,16 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pres
+from pres.data.datasets.registry import DATASETS
+from pres.models.registry import MODELS
+from pres.smoothing import SmoothingSettings
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parent.parent
@@ -19,6 +24,17 @@ def python_blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
+@pytest.fixture
+def registries_as_they_were() -> Iterator[None]:
+    """Take out again what a page registers."""
+    registries: list[MutableMapping[str, Any]] = [DATASETS, MODELS, SmoothingSettings.known]  # type: ignore[list-item]
+    before = [dict(registry) for registry in registries]
+    yield
+    for registry, entries in zip(registries, before, strict=True):
+        registry.clear()
+        registry.update(entries)
+
+
 WITH_CODE = [page for page in PAGES if python_blocks(page)]
 
 
@@ -26,6 +42,7 @@ def test_readme_and_tutorial_have_code() -> None:
     assert {"README.md", "tutorial.md"} <= {page.name for page in WITH_CODE}
 
 
+@pytest.mark.usefixtures("registries_as_they_were")
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if any("torch_geometric" in block for block in python_blocks(page)):
