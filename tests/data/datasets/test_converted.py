@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from pres.data.datasets import formats
 from pres.data.datasets.load import load
-from pres.data.formats import jodie
 from pres.errors import Notice
 from tests.data.datasets.toy import COUNTS, Publish, write_jodie
 
@@ -20,7 +20,7 @@ def test_the_second_load_reads_the_converted_copy_and_is_the_same(
     path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = load("wikipedia")
-    monkeypatch.setattr(jodie, "open_by_place", None)  # parsing the text again would fail
+    monkeypatch.setattr(formats, "open_by_place", None)  # parsing the text again would fail
     again = load("wikipedia")
     for name in ("src", "dst", "t", "x", "label"):
         assert torch.equal(getattr(first, name), getattr(again, name)), name

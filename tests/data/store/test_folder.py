@@ -12,7 +12,7 @@ from pres.data import storing
 from pres.data.store.folder import is_store
 from pres.errors import OptionError, SourceNotFoundError, StorageError, UnreadableSourceError
 from pres.sampling import NegativeSampler, TemporalIndex
-from tests.data.store.same import assert_same
+from tests.data.same import assert_same
 
 
 @pytest.fixture

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import warnings
 
 import polars as pl
 import torch
 from torch import Tensor
 
+from pres.data.datasets.raw import RawEvents
 from pres.data.datasets.registry import Counts, Dataset
-from pres.data.datasets.variant import absences
-from pres.data.formats import RawEvents
 from pres.data.ids import IdMap
 from pres.data.info import StreamInfo
 from pres.data.stream import EventStream
-from pres.errors import DatasetCountError, Notice, OptionError, RowCountError, UnreadableSourceError
+from pres.errors import DatasetCountError, OptionError, RowCountError, UnreadableSourceError, notify
 
 
 def cleaned(raw: RawEvents, counts: Counts) -> RawEvents:
@@ -57,6 +55,12 @@ def assemble(
         raw = dataclasses.replace(raw, x=None, node_x=None, relation=None)
     _check_memory(raw, dataset)
     raw = _in_time_order(raw)
+    lacks = counts.absences(
+        edge_features=raw.x is not None,
+        node_features=raw.node_x is not None,
+        labels=raw.label is not None,
+        relations=raw.relation is not None,
+    )
     levels = None if raw.relation is None else torch.unique(raw.relation, return_inverse=True)
     try:
         return EventStream(
@@ -72,7 +76,7 @@ def assemble(
             ids=ids,
             info=StreamInfo(
                 name=dataset.name,
-                variant=", ".join([*variants, *_absences(raw, counts)]) or None,
+                variant=", ".join([*variants, *lacks]) or None,
                 time_unit=dataset.time_unit,
                 feature_names=() if raw.x is None else tuple(f"f{i}" for i in range(raw.x.shape[1])),
                 category_names=() if levels is None else ("relation",),
@@ -92,8 +96,7 @@ def _in_time_order(raw: RawEvents) -> RawEvents:
     backwards = int((raw.t[1:] < raw.t[:-1]).sum())
     if not backwards:
         return raw
-    said = f"{raw.where}: times go back {backwards:,} times; the events were sorted (ties keep their order)."
-    warnings.warn(said, Notice, stacklevel=6)
+    notify(f"{raw.where}: times go back {backwards:,} times; the events were sorted (ties keep their order).")
     return raw.take(torch.argsort(raw.t, stable=True))
 
 
@@ -153,16 +156,6 @@ def _check_counts(raw: RawEvents, dataset: Dataset, counts: Counts, ids: IdMap) 
             f"{raw.where} is not '{dataset.name}' as published ({'; '.join(wrong)}). "
             "Get a fresh copy, or read it as your own data with pres.read."
         )
-
-
-def _absences(raw: RawEvents, counts: Counts) -> list[str]:
-    return absences(
-        counts,
-        edge_features=raw.x is not None,
-        node_features=raw.node_x is not None,
-        labels=raw.label is not None,
-        relations=raw.relation is not None,
-    )
 
 
 def _check_memory(raw: RawEvents, dataset: Dataset) -> None:

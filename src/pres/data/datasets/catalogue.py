@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pres.data.datasets.formats import FORMATS
 from pres.data.datasets.locate import Found, locate
 from pres.data.datasets.registry import DATASETS, Counts, Dataset
-from pres.data.datasets.variant import absences
-from pres.data.formats import FORMATS
 from pres.errors import UnreadableSourceError
 
 Status = Literal["found", "unreadable", "download", "embedded"]
@@ -81,8 +80,7 @@ def _whereabouts(dataset: Dataset) -> tuple[Status, str, Found | None]:
 def _variant(found: Found, counts: Counts) -> str | None:
     """Return what the copy lacks because a file is not there; what a file holds is seen by loading it."""
     lacking = set(FORMATS[found.format].beside) - found.files.keys()
-    names = absences(
-        counts,
+    names = counts.absences(
         edge_features="features" not in lacking,
         node_features="node_features" not in lacking,
         labels="labels" not in lacking,

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from zipfile import ZipFile
 
-from pres.data.datasets.archive import members, unpacked
+from pres.data.datasets.formats import FORMATS
 from pres.data.datasets.registry import Dataset
-from pres.data.formats import FORMATS
-from pres.errors import SourceNotFoundError
+from pres.errors import SourceNotFoundError, StorageError, UnreadableSourceError, one_line
+
+_DISK_REFUSES = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EFBIG)
 
 
 @dataclass(frozen=True)
@@ -117,3 +122,48 @@ def _inside(folder: Path) -> list[Path]:
         return sorted(folder.iterdir())
     except OSError:  # absent or closed to this user: nothing to be found
         return []
+
+
+def members(archive: Path) -> Mapping[str, str]:
+    """Return the members of a zip file by their bare name, without folders."""
+    try:
+        with ZipFile(archive) as opened:
+            names = [name for name in opened.namelist() if not name.startswith("__MACOSX")]
+    except Exception as error:  # a damaged file makes the reader fail in many ways
+        raise UnreadableSourceError(f"{archive} is cut short or no zip file: {one_line(error)}.") from None
+    return {PurePosixPath(name).name: name for name in names}
+
+
+@contextmanager
+def unpacked(archive: Path, wanted: Collection[str]) -> Iterator[Path]:
+    """Yield a folder that holds the wanted members under their bare names, for the while."""
+    try:
+        folder = TemporaryDirectory(prefix="pres-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise StorageError(f"no folder to unpack {archive} into: {error.strerror}.") from None
+    with folder:
+        for member in wanted:
+            _unpack(archive, member, Path(folder.name))
+        yield Path(folder.name)
+
+
+def _unpack(archive: Path, member: str, folder: Path) -> None:
+    # Only the bare name is used, so that a member called "../x" cannot leave the folder.
+    target = folder / PurePosixPath(member).name
+    try:
+        with ZipFile(archive) as opened, opened.open(member) as packed, target.open("wb") as out:
+            shutil.copyfileobj(packed, out, 1 << 20)
+    except NotImplementedError:  # Deflate64, in which one public archive is packed
+        raise UnreadableSourceError(
+            f"{archive} is packed in a way Python cannot undo. Unpack it with the unzip command; the folder "
+            "will be found."
+        ) from None
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _DISK_REFUSES:
+            raise StorageError(
+                f"{archive} cannot be unpacked into {folder}: {error.strerror}. Make room there, or set "
+                "TMPDIR to another folder."
+            ) from None
+        raise UnreadableSourceError(
+            f"{archive} is cut short or corrupt at {member}: {one_line(error)}."
+        ) from None

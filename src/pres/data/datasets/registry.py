@@ -34,6 +34,23 @@ class Counts:
     node_features: int = 0
     relations: int = 0  # kinds of events
 
+    def absences(
+        self, *, edge_features: bool, node_features: bool, labels: bool, relations: bool
+    ) -> tuple[str, ...]:
+        """Return what is published with the dataset but absent from a copy that has only the named parts."""
+        no_edge_features = not edge_features and 0 not in self.edge_features
+        no_node_features = not node_features and self.node_features > 0
+        absent = {
+            "no edge features": no_edge_features,
+            "no node features": no_node_features,
+            "no labels": not labels and self.positives is not None,
+            "no relations": not relations and self.relations > 0,
+        }
+        if no_edge_features and (no_node_features or not self.node_features):
+            absent |= {"no edge features": False, "no node features": False}
+            absent = {"featureless": True} | absent
+        return tuple(name for name, is_absent in absent.items() if is_absent)
+
 
 @dataclass(frozen=True)
 class Download:

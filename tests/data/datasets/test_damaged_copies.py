@@ -16,11 +16,11 @@ from pres.data.datasets.load import load
 from pres.data.datasets.registry import Counts
 from pres.data.stream import EventStream
 from pres.errors import PresError
+from tests.data.datasets.test_renet import ICEWS, PARTS
+from tests.data.datasets.test_snap import TEXT
+from tests.data.datasets.test_tgb import COIN, COMMENT, FLIGHT, REVIEW
+from tests.data.datasets.test_tgl import GDELT, write_gdelt
 from tests.data.datasets.toy import COUNTS, DST, LABEL, SRC, Publish, T, X, write_dgb, write_jodie, write_tgl
-from tests.data.formats.test_renet import ICEWS, PARTS
-from tests.data.formats.test_snap import TEXT
-from tests.data.formats.test_tgb import COIN, COMMENT, FLIGHT, REVIEW
-from tests.data.formats.test_tgl import GDELT, write_gdelt
 
 COPIES = 30  # of each layout
 

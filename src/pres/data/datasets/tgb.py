@@ -6,7 +6,6 @@ The pickles of negative samples that come with it are never opened.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +15,8 @@ import torch
 from polars._typing import PolarsDataType
 from torch import Tensor
 
+from pres.data.datasets.raw import RawEvents, open_by_place, read_features
 from pres.data.datasets.registry import Dataset
-from pres.data.formats import jodie
-from pres.data.formats.raw import RawEvents, read_features
-from pres.data.formats.text import open_by_place
 from pres.data.tabular.rows import Table
 from pres.data.tabular.values import read_ids, read_times
 
@@ -34,16 +31,8 @@ _MOST_WORDS = 5000  # TGB's scale of the length of a comment
 _CODE_LENGTH = 8  # characters kept of a call sign or a type of aircraft
 
 
-def match(names: AbstractSet[str], dataset: Dataset, own: bool) -> Mapping[str, str] | None:
-    """Return the edge list of the dataset, the second version before the first, or None."""
-    versions = (f"{dataset.name}_edgelist_v2.csv", f"{dataset.name}_edgelist.csv")
-    return next(({"events": name} for name in versions if name in names), None)
-
-
-def read(files: Mapping[str, Path], dataset: Dataset) -> RawEvents:
+def read_tgb(files: Mapping[str, Path], dataset: Dataset) -> RawEvents:
     """Return the events with TGB's features and TGB's numbering of nodes, by first appearance."""
-    if dataset.name not in _BEYOND:  # tgbl-wiki keeps the layout of its origin
-        return jodie.read(files, dataset)
     table = open_by_place(files["events"], {**_EVENT, **_BEYOND[dataset.name]})
     table = replace(table, is_text=True)  # the ids are
     src, dst = _by_first_appearance(read_ids(table, "src"), read_ids(table, "dst"))

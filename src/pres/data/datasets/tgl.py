@@ -5,37 +5,22 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import polars as pl
 import torch
 from torch import Tensor
 
+from pres.data.datasets.raw import RawEvents, open_by_name, read_integers
 from pres.data.datasets.registry import Dataset
-from pres.data.formats.raw import RawEvents, read_integers
-from pres.data.formats.text import open_by_name
 from pres.data.tabular.values import read_labels, read_times
 from pres.errors import UnreadableSourceError, one_line
 
-_FILES = {
-    "events": "edges.csv",
-    "labels": "labels.csv",
-    "features": "edge_features.pt",
-    "node_features": "node_features.pt",
-}
 _EDGE = {"src": pl.Int64, "dst": pl.Int64, "time": pl.Float64}
 _LABEL = {"node": pl.Int64, "time": pl.Float64, "label": pl.Float64}
 
 
-def match(names: AbstractSet[str], dataset: Dataset, own: bool) -> Mapping[str, str] | None:
-    """Return the files of the dataset by role, or None: the names say nothing outside its own folder."""
-    if not own or _FILES["events"] not in names:
-        return None
-    return {role: file for role, file in _FILES.items() if file in names}
-
-
-def read(files: Mapping[str, Path], dataset: Dataset) -> RawEvents:
+def read_tgl(files: Mapping[str, Path], dataset: Dataset) -> RawEvents:
     """Return the events of one id space; row k of the edge features belongs to edge k."""
     table = open_by_name(files["events"], _EDGE)
     src, t = read_integers(table, "src"), read_times(table, "time")[0]
