@@ -273,7 +273,7 @@ def test_dates_are_times_of_a_stream_that_was_read_from_dates() -> None:
     assert torch.equal(pres.predict(model, stream, "u4", 300, dates).score, numbers)
     plain, of_numbers = user_model()
     with pytest.raises(
-        OptionError, match=r"'t' holds dates, but the stream's times are numbers, from 0 to 1990\."
+        OptionError, match=r"'t' holds dates, but the stream's times are numbers, from 0 to 1,990\."
     ):
         pres.predict(plain, of_numbers, "u4", 300, "2024-05-17")
 

@@ -82,6 +82,16 @@ class IdMap:
         raise OptionError("the nodes lie on both sides of a bipartite stream: decode each side on its own.")
 
 
+def positions(values: pl.Series, known: pl.Series) -> Tensor:
+    """Return where `[n]` each value is among the ``known``, which are distinct; -1 where it is not."""
+    same = values.cast(known.dtype, strict=False)
+    if same.dtype != values.dtype:  # '007' is not 7
+        same = same.set((same.cast(values.dtype, strict=False) != values).fill_null(True), None)
+    place = _counting(0, len(known))
+    found = same.replace_strict(known, place, default=-1, return_dtype=pl.Int64)
+    return torch.from_numpy(found.to_numpy(writable=True))
+
+
 def _counting(start: int, stop: int) -> pl.Series:
     return pl.int_range(start, stop, dtype=pl.Int64, eager=True).alias("id")
 
@@ -96,18 +106,14 @@ def _encode(values: Any, known: pl.Series, side: str) -> Tensor:
             f"{side} ids are {known.dtype}, but {wanted[0]!r} ({wanted.dtype}) was asked for. "
             "Give ids of the type the stream was read with."
         )
-    table = pl.DataFrame({"id": known, "node": _counting(0, len(known))})
-    nodes = (
-        pl.DataFrame({"id": wanted.cast(known.dtype, strict=False)})
-        .join(table, on="id", how="left", maintain_order="left")
-        .get_column("node")
-    )
-    if nodes.null_count():
-        missing = wanted.filter(nodes.is_null()).unique(maintain_order=True)
+    nodes = positions(wanted, known)
+    unknown = nodes < 0
+    if bool(unknown.any()):
+        missing = wanted.filter(pl.Series(unknown.numpy())).unique(maintain_order=True)
         shown = ", ".join(repr(value) for value in missing.head(3).to_list())
         more = f" and {len(missing) - 3:,} more" if len(missing) > 3 else ""
         raise UnknownIdError(f"{side} id {shown}{more} never occurs in the stream.")
-    return torch.from_numpy(nodes.to_numpy(writable=True))
+    return nodes
 
 
 def _series(values: Any, side: str) -> pl.Series:

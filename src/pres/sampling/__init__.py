@@ -2,9 +2,8 @@
 
 from pres.sampling.batches import TemporalBatches, prefetch
 from pres.sampling.index import Neighbours, TemporalIndex
-from pres.sampling.levels import levels
 from pres.sampling.negatives import Negatives, NegativeSampler
-from pres.sampling.pending import PendingLoad, PendingProfile, pending_sets
+from pres.sampling.pending import PendingLoad, PendingProfile, levels, pending_sets
 
 __all__ = [
     "NegativeSampler",

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 import torch
 
+from pres.data.ids import positions
 from pres.data.tabular.rows import Table
-from pres.data.tabular.survey import places
 from pres.data.tabular.values import read_categories, read_ids, read_labels, read_numbers, read_times
 from pres.errors import ValueInRowError
 
@@ -222,7 +222,7 @@ def test_categories_become_indices_into_their_levels(
 ) -> None:
     values = read_categories(table, "c")
     known = values.unique().sort()
-    found = places(table, values, known)
+    found = positions(values, known)
     assert found.tolist() == index and found.dtype == torch.int64 and tuple(known.to_list()) == levels
 
 

@@ -21,7 +21,6 @@ _KNOWN = {
     "t": ("t", "ts", "time", "timestamp", "unixtime", "datetime", "date", "when", "createdat"),
     "label": ("label", "statelabel", "y"),
 }  # fmt: skip
-_HEADER_HINT = "; if the first line is data already, say so (header=False)."
 _FEATURE = re.compile(r"(f|x|feat|feature)_?\d+", re.IGNORECASE)
 
 
@@ -79,19 +78,13 @@ def resolve_columns(
 ) -> Columns:
     """Return the columns of each role: as named, otherwise guessed from ``available``."""
     x, categories = _several("x", x), _several("categories", categories) or []
-    roles = [("src", src), ("dst", dst), ("t", t), ("label", label)]
-    roles += [("x", name) for name in x or ()] + [("categories", name) for name in categories]
-    named = [(role, name) for role, name in roles if name is not None]
-    _check_named(available, where, named)
-    taken = {name for _, name in named}
-    free = [name for name in available if name not in taken]
-    found, guessed = _find_roles(dict(roles[:4]), free, available)
-    _check_found(found, ("src", "dst", "t"), available, where)
+    wide = [("x", name) for name in x or ()] + [("categories", name) for name in categories]
+    roles = {"src": src, "dst": dst, "t": t, "label": label}
+    found, guessed, free = _resolve(available, where, roles, wide, needed=("src", "dst", "t"))
     if x is None:
         x = [name for name in free if _FEATURE.fullmatch(name)]
         if x:
             guessed.append(f"x={x[0]!r} … {x[-1]!r}" if len(x) > 1 else f"x={x[0]!r}")
-    unused = tuple(name for name in free if name not in x)
     return Columns(
         src=str(found["src"]),
         dst=str(found["dst"]),
@@ -100,7 +93,7 @@ def resolve_columns(
         categories=tuple(categories),
         label=found["label"],
         guessed=tuple(guessed),
-        unused=unused,
+        unused=tuple(name for name in free if name not in x),
     )
 
 
@@ -109,42 +102,39 @@ def resolve_pair_columns(
 ) -> PairColumns:
     """Return the columns of pairs: as named, otherwise guessed from ``available``; a time may be missing."""
     roles = {"src": src, "dst": dst, "t": t}
-    named = [(role, name) for role, name in roles.items() if name is not None]
-    _check_named(available, where, named)
-    taken = {name for _, name in named}
-    found, guessed = _find_roles(roles, [name for name in available if name not in taken], available)
-    _check_found(found, ("src", "dst"), available, where)
+    found, guessed, _ = _resolve(available, where, roles, [], needed=("src", "dst"))
     return PairColumns(str(found["src"]), str(found["dst"]), found["t"], tuple(guessed))
 
 
-def _find_roles(
-    given: dict[str, str | None], free: list[str], available: Sequence[str]
-) -> tuple[dict[str, str | None], list[str]]:
-    """Return the column of each role, named or guessed, and what was guessed; that is then no longer free."""
-    found: dict[str, str | None] = {}
-    guessed = []
-    by_place: dict[str, str] = {}
-    if len(available) <= 3 and list(available) == unnamed_columns(len(available)):
-        by_place = {role: name for role, name in zip(given, available, strict=False) if name in free}
-    for role, named in given.items():
-        name = by_place.get(role, _guess(role, free)) if named is None else named
-        if named is None and name is not None:
+def _resolve(
+    available: Sequence[str],
+    where: str,
+    roles: dict[str, str | None],
+    further: list[tuple[str, str]],
+    needed: Sequence[str],
+) -> tuple[dict[str, str | None], list[str], list[str]]:
+    """Return the column of each role, named or guessed; what was guessed; and the columns that are left."""
+    named = [(role, name) for role, name in roles.items() if name is not None] + further
+    _check_named(available, where, named)
+    taken = {name for _, name in named}
+    free = [name for name in available if name not in taken]
+    unnamed = list(available) == unnamed_columns(len(available))
+    by_place = dict(zip(roles, available, strict=False)) if unnamed and len(available) <= 3 else {}
+    found, guessed = dict(roles), []
+    for role in roles:
+        name = by_place[role] if by_place.get(role) in free else _guess(role, free)
+        if found[role] is None and name is not None:
+            found[role] = name
             free.remove(name)
             guessed.append(f"{role}='{name}'")
-        found[role] = name
-    return found, guessed
-
-
-def _check_found(
-    found: dict[str, str | None], needed: Sequence[str], available: Sequence[str], where: str
-) -> None:
     missing = [role for role in needed if found[role] is None]
     if missing:
         raise ColumnError(
             f"{where}: no column looks like {' or '.join(missing)}; there are {_listed(available)}. Name "
             f"{'it' if len(missing) == 1 else 'them'} ({', '.join(f'{role}=…' for role in missing)})"
-            + ("." if list(available) == unnamed_columns(len(available)) else _HEADER_HINT)
+            + ("." if unnamed else "; if the first line is data already, say so (header=False).")
         )
+    return found, guessed, free
 
 
 def unnamed_columns(count: int) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +10,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
+from pres.data.ids import positions
 from pres.data.info import SECONDS_PER_UNIT
 from pres.data.stream import EventStream
 from pres.data.tabular.columns import PairColumns, resolve_pair_columns
@@ -75,9 +75,9 @@ def read_pairs(
     """
     check_choice("unknown", unknown, ("error", "new"))
     ids = events.ids
-    of_dst = ids.src_values if ids.dst_values is None else ids.dst_values
-    src, new_src = _nodes(table, columns.src, ids.src_values, ids.encode_src, events.num_nodes, unknown)
-    dst, new_dst = _nodes(table, columns.dst, of_dst, ids.encode_dst, events.num_nodes, unknown)
+    of_dst, blank = ids.src_values if ids.dst_values is None else ids.dst_values, events.num_nodes
+    src, new_src = _nodes(table, columns.src, ids.src_values, 0, blank, unknown)
+    dst, new_dst = _nodes(table, columns.dst, of_dst, ids.num_src or 0, blank, unknown)
     if columns.t is None:
         t = just_after(events).expand(len(src))
     else:
@@ -97,24 +97,16 @@ def just_after(events: EventStream) -> Tensor:
 
 
 def _nodes(
-    table: Table,
-    column: str,
-    known: pl.Series,
-    encode: Callable[[pl.Series], Tensor],
-    blank: int,
-    unknown: Unknown,
+    table: Table, column: str, known: pl.Series, first: int, blank: int, unknown: Unknown
 ) -> tuple[Tensor, pl.Series]:
     """Return the nodes `[n]` of a column of ids, ``blank`` where one is not ``known``, and all such ids."""
     wanted = read_ids(table, column)
-    same = wanted.cast(known.dtype, strict=False)
-    there = same.is_in(known.implode()) & (same.cast(wanted.dtype) == wanted)  # '007' is not 7
-    there = there.fill_null(False)
-    missing = wanted.filter(~there)
+    found = positions(wanted, known)
+    new = found < 0
+    missing = wanted.filter(pl.Series(new.numpy()))
     if len(missing) and unknown == "error":
-        raise _unknown_ids(table, column, int((~there).arg_max() or 0), missing)
-    nodes = torch.full((len(wanted),), blank)
-    nodes[torch.from_numpy(there.to_numpy(writable=True))] = encode(same.filter(there))
-    return nodes, missing
+        raise _unknown_ids(table, column, int(new.nonzero()[0]), missing)
+    return torch.where(new, blank, found + first), missing
 
 
 def _unknown_ids(table: Table, column: str, row: int, missing: pl.Series) -> UnknownIdError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import polars as pl
-import torch
 from torch import Tensor
 
 from pres.data.tabular.rows import Table
@@ -120,15 +119,6 @@ class Order:
     def _went_back(self, row: int, times: int) -> None:
         self.first_back = self.first_back or row
         self.backwards += times
-
-
-def places(table: Table, values: pl.Series, known: pl.Series) -> Tensor:
-    """Return where `[n]` each value of a part is among the ``known``, which are distinct."""
-    values, count = values.cast(known.dtype, strict=False), pl.int_range(len(known), eager=True)
-    found = values.replace_strict(known, count, default=None, return_dtype=pl.Int64)
-    if found.null_count():
-        raise changed(table.where)
-    return torch.from_numpy(found.to_numpy(writable=True))
 
 
 def changed(where: str) -> UnreadableSourceError:

@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 import polars as pl
 import torch
 from torch import Tensor
 
-from pres.data.ids import IdMap
+from pres.data.ids import IdMap, positions
 from pres.data.info import SECONDS_PER_UNIT, Origin, StreamInfo, epoch_unit
 from pres.data.stream import EventStream, unchecked
 from pres.data.tabular.columns import Columns, resolve_columns
-from pres.data.tabular.rows import Rows, Table, open_table
-from pres.data.tabular.survey import Distinct, Order, Times, changed, places
+from pres.data.tabular.rows import Rows, Table
+from pres.data.tabular.survey import Distinct, Order, Times, changed
 from pres.data.tabular.values import (
     bad_value,
+    features_apart,
+    node_features,
     of_one_type,
     parsed_times,
     read_categories,
@@ -32,7 +33,6 @@ from pres.data.tabular.values import (
 from pres.errors import (
     DegenerateStreamError,
     OptionError,
-    RowCountError,
     ValueInRowError,
     check_choice,
     notify,
@@ -99,15 +99,15 @@ def stream_of_rows(
         )
     names, apart = columns.x, None
     if options["features"] is not None:
-        further, apart = _features_apart(rows.where, options["features"], survey.count)
+        further, apart = features_apart(rows.where, options["features"], survey.count)
         names += further
     order, target = Order(), sink(survey.count)
     for part, parsed in survey.again():
         t = survey.times.values(part, parsed.t)
         order.add(t)
-        src, dst = survey.nodes(part, parsed, ids, shift)
+        src, dst = survey.nodes(parsed, ids, shift)
         levels = [distinct.values() for distinct in survey.levels]
-        indices = [places(part, *of) for of in zip(parsed.categories, levels, strict=True)]
+        indices = [survey.places(*of) for of in zip(parsed.categories, levels, strict=True)]
         target.append(
             src=src,
             dst=dst,
@@ -126,7 +126,7 @@ def stream_of_rows(
         )
         target.sort()
     if options["node_features"] is not None:
-        target.add("node_x", _node_features(options["node_features"], ids.num_nodes))
+        target.add("node_x", node_features(options["node_features"], ids.num_nodes))
     info = StreamInfo(
         name=options["name"] or rows.name,
         time_unit=options["time_unit"] or unit or _guess_unit(rows.where, columns.t, order),
@@ -225,11 +225,18 @@ class _Survey:
         if rows < self.count:
             raise changed(self.rows.where)
 
-    def nodes(self, part: Table, parsed: _Parsed, ids: IdMap, shift: int) -> tuple[Tensor, Tensor]:
+    def places(self, values: pl.Series, known: pl.Series) -> Tensor:
+        """Return where `[n]` each value of a part is among those of the first pass."""
+        found = positions(values, known)
+        if bool((found < 0).any()):
+            raise changed(self.rows.where)
+        return found
+
+    def nodes(self, parsed: _Parsed, ids: IdMap, shift: int) -> tuple[Tensor, Tensor]:
         """Return the nodes `[n]` of both ends."""
         if self.options["ids"] == "map":
             of_dst = ids.src_values if ids.dst_values is None else ids.dst_values
-            return places(part, parsed.src, ids.src_values), places(part, parsed.dst, of_dst) + shift
+            return self.places(parsed.src, ids.src_values), self.places(parsed.dst, of_dst) + shift
         for side, seen in ((parsed.src, self.src.values()), (parsed.dst, self.dst.values())):
             if not (side.dtype.is_integer() and side.is_between(int(seen[0]), int(seen[-1])).all()):
                 raise changed(self.rows.where)
@@ -302,35 +309,3 @@ def _numbers(part: Table, columns: tuple[str, ...], apart: Tensor | None) -> Ten
     if apart is not None:
         found.append(apart[part.first_row : part.first_row + part.frame.height])
     return None if not found else found[0] if len(found) == 1 else torch.cat(found, dim=1)
-
-
-def _features_apart(where: str, features: Any, num_events: int) -> tuple[tuple[str, ...], Tensor]:
-    """Return the names and values of features kept apart from their events."""
-    names, apart = _numbers_of(features, "features")
-    if len(apart) != num_events:
-        raise RowCountError(
-            f"features have {len(apart):,} rows, but there are {num_events:,} events in "
-            f"{where}; row k of one must belong to row k of the other."
-        )
-    return names, apart
-
-
-def _node_features(features: Any, num_nodes: int) -> Tensor:
-    """Return node features that are one row per node."""
-    _, values = _numbers_of(features, "node_features")
-    if len(values) != num_nodes:
-        raise RowCountError(
-            f"node_features have {len(values):,} rows, but there are {num_nodes:,} nodes; give one row each."
-        )
-    return values
-
-
-def _numbers_of(features: Any, what: str) -> tuple[tuple[str, ...], Tensor]:
-    """Return the names and, as float32 `[rows, d]`, the values of an array or of every column of a table."""
-    try:
-        features = np.asarray(features) if isinstance(features, (list, tuple)) else features
-    except ValueError:
-        raise OptionError(f"{what} must be 2-D, but the rows differ in length.") from None
-    table = open_table(features, unnamed=(), what=what)
-    names = tuple(table.frame.columns)
-    return names, read_numbers(table, names)

@@ -12,8 +12,8 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pres.data.tabular.rows import Table
-from pres.errors import ValueInRowError
+from pres.data.tabular.rows import Table, open_table
+from pres.errors import OptionError, RowCountError, ValueInRowError
 
 _EPOCH_UNITS = {"ns": 1_000_000_000, "us": 1_000_000, "ms": 1_000}
 _ISO = (  # date, minute, second, fraction of a second, zone
@@ -194,6 +194,38 @@ def read_numbers(table: Table, columns: tuple[str, ...]) -> Tensor:
         hint = " Text goes in categories=…" if is_word else ""
         raise bad_value(table, columns[place], row, raw, f"a feature must be a finite float32.{hint}")
     return torch.from_numpy(values)
+
+
+def features_apart(where: str, features: Any, num_events: int) -> tuple[tuple[str, ...], Tensor]:
+    """Return the names and values of features kept apart from their events."""
+    names, apart = _numbers_of(features, "features")
+    if len(apart) != num_events:
+        raise RowCountError(
+            f"features have {len(apart):,} rows, but there are {num_events:,} events in "
+            f"{where}; row k of one must belong to row k of the other."
+        )
+    return names, apart
+
+
+def node_features(features: Any, num_nodes: int) -> Tensor:
+    """Return node features that are one row per node."""
+    _, values = _numbers_of(features, "node_features")
+    if len(values) != num_nodes:
+        raise RowCountError(
+            f"node_features have {len(values):,} rows, but there are {num_nodes:,} nodes; give one row each."
+        )
+    return values
+
+
+def _numbers_of(features: Any, what: str) -> tuple[tuple[str, ...], Tensor]:
+    """Return the names and, as float32 `[rows, d]`, the values of an array or of every column of a table."""
+    try:
+        features = np.asarray(features) if isinstance(features, (list, tuple)) else features
+    except ValueError:
+        raise OptionError(f"{what} must be 2-D, but the rows differ in length.") from None
+    table = open_table(features, unnamed=(), what=what)
+    names = tuple(table.frame.columns)
+    return names, read_numbers(table, names)
 
 
 def read_categories(table: Table, column: str) -> pl.Series:
