@@ -36,7 +36,7 @@ def test_batches_shows_three_ways_on_ones_own_log(tmp_path: Path) -> None:
     assert rows[2][:3] == ["standard", "50", "50"]
     assert rows[4][:4] == ["preset,", "scan", "200", "200"]
     wrong = run("batches", *source, "--factor", "1")
-    assert wrong.returncode == 1 and "factor=1" in wrong.stderr and "Traceback" not in wrong.stderr
+    assert wrong.returncode == 1 and "--factor 1" in wrong.stderr and "Traceback" not in wrong.stderr
 
 
 def test_a_batch_size_can_be_advised_and_taken(tmp_path: Path) -> None:
