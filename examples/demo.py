@@ -23,7 +23,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import pres
-from pres.evaluation import link_scores
+from pres.evaluation import evaluate
 from pres.evaluation.baselines import EdgeBank, Popularity
 from pres.sampling import NegativeSampler
 
@@ -35,7 +35,7 @@ def baseline_ap(scorer: EdgeBank | Popularity, events: pres.EventStream) -> floa
     """Return the test AP of a scorer that has no weights."""
     test = events.split().test
     scorer.update_state(events[: test.offset])
-    return link_scores(scorer, test, NegativeSampler(events)).metrics.ap
+    return evaluate(scorer, test, NegativeSampler(events)).ap
 
 
 def train(

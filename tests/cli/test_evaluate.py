@@ -22,16 +22,23 @@ def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return folder
 
 
-def test_a_run_is_repeated_exactly_and_put_beside_baselines(trained: Path) -> None:
-    done = run("evaluate", trained, "--json")
+def test_a_run_is_repeated_and_put_beside_baselines(trained: Path, tmp_path: Path) -> None:
+    bfloat16 = json.loads((trained / "run.json").read_text())["config"]["precision"] == "bfloat16"
+    kept = tmp_path / "evaluation.json"
+    done = run("evaluate", trained, "--out", kept, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
+    assert json.loads(kept.read_text()) == found and f"evaluation: {kept}" in done.stderr
     rows = [row for row in found["rows"] if row["scorer"] == "JODIE" and row["group"] == "all"]
     own = [row for row in rows if row["staleness"] == 50]
     assert [row["staleness"] for row in rows] == [50, 0] * 3
     assert [row["strategy"] for row in own] == ["random", "historical", "inductive"]
     test = json.loads((trained / "run.json").read_text())["test"]
-    assert {name: own[0]["metrics"][name] for name in test} == test
+    for name in ("ap", "auc", "ap_batches", "auc_batches"):  # against the same negatives
+        assert own[0]["metrics"][name] == pytest.approx(test[name], abs=0.02 if bfloat16 else 1e-6)
+    assert own[0]["metrics"]["negatives"] == 100 and own[0]["metrics"]["mrr"] < test["mrr"]
+    alone = json.loads(printed("evaluate", trained, "--negatives", "1", "--strategy", "random", "--json"))
+    assert {name: alone["rows"][0]["metrics"][name] for name in test} == test
     assert {row["scorer"] for row in found["rows"]} > {"EdgeBank"}
 
 
@@ -39,7 +46,8 @@ def test_a_table_is_printed_and_options_are_taken(trained: Path) -> None:
     options = ["--strategy", "random", "--negatives", "12", "--no-baselines", "--part", "val"]
     done = run("evaluate", trained, *options)
     assert done.returncode == 0, done.stderr
-    assert "JODIE" in done.stdout and "EdgeBank" not in done.stdout and "12" in done.stdout
+    assert "JODIE" in done.stdout and "EdgeBank" not in done.stdout
+    assert "rank among its own 12 negatives" in done.stdout
 
 
 @pytest.mark.parametrize("model", ["jodie", "tgn"])
@@ -55,7 +63,7 @@ def test_a_scan_goes_by_its_own_name_through_every_command(tmp_path: Path, model
     assert json.loads((folder / "config.json").read_text())["model"] == model
     assert repr(pres.load_run(folder)).startswith(f"Run of {title} on ")
 
-    found = json.loads(printed("evaluate", folder, "--json", "--no-baselines"))
+    found = json.loads(printed("evaluate", folder, "--json", "--no-baselines", "--negatives", "1"))
     rows = {(row["strategy"], row["staleness"], row["group"]): row["metrics"] for row in found["rows"]}
     assert found["model"] == title and {row["scorer"] for row in found["rows"]} == {title}
     assert {name: rows["random", 200, "all"][name] for name in trained["test"]} == trained["test"]

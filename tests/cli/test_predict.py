@@ -139,3 +139,32 @@ def test_no_file_is_written_over_and_a_place_that_cannot_be_written_is_said_firs
         predict(run.parent / "none", pairs, out=pairs.with_name("scores.csv"))
     with pytest.raises(SourceNotFoundError, match="no such file"):
         predict(run, pairs.with_name("none.csv"))
+
+
+def test_the_result_may_be_replaced_and_a_missing_run_is_said_first(
+    run: Path, pairs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken = pairs.with_name("pairs-scores.csv")
+    taken.write_text("old")
+    with pytest.raises(SourceNotFoundError, match="holds no saved run"):
+        predict(run.parent / "none", pairs)
+    predict(run, pairs, overwrite=True)
+    assert pl.read_csv(taken).height == 12
+    assert "scores of 12 pairs" in capsys.readouterr().out
+
+
+def test_all_pairs_may_be_asked_about_at_one_time(run: Path, pairs: Path, tmp_path: Path) -> None:
+    asked = pl.read_csv(pairs)
+    bare = tmp_path / "bare.csv"
+    asked.drop("ts").write_csv(bare)
+    for path in (bare, pairs):  # the column of times counts for nothing then
+        out = tmp_path / f"{path.stem}-then.csv"
+        predict(run, path, at="2024-05-08 06:30", out=out)
+        found = pl.read_csv(out)
+        same_time = asked.with_columns(pl.lit("2024-05-08T06:30:00").alias("ts"))
+        assert found["score"].to_list() == pytest.approx(expected(run, same_time), abs=1e-12)
+        assert "--at" not in found.columns
+    with pytest.raises(ValueInRowError, match="column '--at' is 'soon'"):
+        predict(run, bare, at="soon", out=tmp_path / "new.csv")
+    with pytest.raises(OptionError, match="leave out --time, or --at"):
+        predict(run, pairs, at="2024-05-08", t="ts", out=tmp_path / "new.csv")

@@ -7,7 +7,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from pres.data.stream import EventStream
 from pres.errors import DivergedError, OptionError
-from pres.evaluation import link as evaluation
+from pres.evaluation import scorer as evaluation
 from pres.evaluation.link import EVALUATION_SEED, LinkScores, evaluate, link_scores, seen_in
 from pres.evaluation.metrics import link_metrics
 from pres.sampling import NegativeSampler
@@ -45,7 +45,7 @@ def test_evaluation_equals_scoring_and_absorbing_one_batch_after_the_other(kind:
             own = slow.sample(batch, drawn)
             p, q = slow.score(own, slow.updated_memory(own.nodes))
             positive.append(p[i].item())
-            negative += q[i].tolist()
+            negative.append(q[i, 0].item())  # the first negative of each event
         slow.update_state(batch)
     truth = [1] * len(positive) + [0] * len(negative)
     assert found.ap == pytest.approx(average_precision_score(truth, positive + negative), abs=1e-9)
@@ -60,7 +60,7 @@ def test_many_negatives_are_scored_a_few_at_a_time_with_the_same_result(
     stream = stream_of(random_events(seed=3, n=60), nodes=40)
     sampler = NegativeSampler(stream, pool="nodes")
     whole, in_parts = make(kind, stream), make(kind, stream)
-    expected = link_scores(whole, stream, sampler, batch_size=10, negatives=7)
+    (expected,) = link_scores(whole, stream, [sampler], batch_size=10, negatives=7)
     monkeypatch.setattr(evaluation, "PAIRS_AT_ONCE", 25)  # two columns of negatives at a time
     widths, look = [], in_parts.sample
 
@@ -69,7 +69,7 @@ def test_many_negatives_are_scored_a_few_at_a_time_with_the_same_result(
         return look(batch, negatives, **options)
 
     monkeypatch.setattr(in_parts, "sample", noted)
-    found = link_scores(in_parts, stream, sampler, batch_size=10, negatives=7)
+    (found,) = link_scores(in_parts, stream, [sampler], batch_size=10, negatives=7)
     assert widths[:4] == [2, 2, 2, 1]
     torch.testing.assert_close(found.positive, expected.positive)
     torch.testing.assert_close(found.negative, expected.negative)
@@ -90,8 +90,8 @@ def test_a_batch_is_scored_before_it_is_absorbed_and_the_scores_are_kept_as_give
     stream = stream_of(random_events(seed=4, n=50), nodes=40)
     sampler, scorer = NegativeSampler(stream, pool="nodes"), Noted()
     heard: list[EventStream] = []
-    found = link_scores(
-        scorer, stream[20:], sampler, batch_size=12, negatives=3, seed=1, on_batch=heard.append
+    (found,) = link_scores(
+        scorer, stream[20:], [sampler], batch_size=12, negatives=3, seed=1, on_batch=heard.append
     )
     sizes = [(20, 12), (32, 12), (44, 6)]
     assert scorer.notes == [(what, *size) for size in sizes for what in ("score", "update_state")]
@@ -108,7 +108,7 @@ def test_a_batch_is_scored_before_it_is_absorbed_and_the_scores_are_kept_as_give
 def test_the_share_of_fallbacks_is_what_the_sampler_says(strategy: Any) -> None:
     stream = stream_of(random_events(seed=5, n=80, nodes=30), nodes=40)
     sampler = NegativeSampler(stream, strategy, pool="nodes", train_end=30)
-    found = link_scores(Noted(), stream[40:], sampler, batch_size=10, negatives=2)
+    (found,) = link_scores(Noted(), stream[40:], [sampler], batch_size=10, negatives=2)
     fell = [
         flag
         for start in range(40, 80, 10)
@@ -123,7 +123,7 @@ def test_the_share_of_fallbacks_is_what_the_sampler_says(strategy: Any) -> None:
 def test_groups_are_the_events_whose_endpoints_were_all_in_training_and_the_others() -> None:
     stream = stream_of(random_events(seed=6, n=60, nodes=30), nodes=40)
     train, part = stream[:20], stream[30:]
-    scores = link_scores(Noted(), part, NegativeSampler(stream, pool="nodes"), batch_size=7, negatives=2)
+    (scores,) = link_scores(Noted(), part, [NegativeSampler(stream, pool="nodes")], batch_size=7, negatives=2)
     known = {node for event in train for node in (event.src, event.dst)}
     rows: dict[str, list[int]] = {"all": list(range(30)), "seen": [], "unseen": []}
     for i, event in enumerate(part):

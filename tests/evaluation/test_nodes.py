@@ -14,7 +14,8 @@ from pres.data.info import StreamInfo
 from pres.data.stream import EventStream
 from pres.errors import LabelError, OptionError
 from pres.evaluation.embeddings import source_embeddings
-from pres.evaluation.nodes import Classification, DecoderEpoch, classify, label_metrics
+from pres.evaluation.metrics import label_metrics
+from pres.evaluation.nodes import Classification, DecoderEpoch, classify
 from pres.nn import NodeDecoder
 from pres.training.checkpoint import state_of
 
@@ -104,12 +105,37 @@ def test_classes_are_weighted_so_that_each_counts_alike() -> None:
     assert sum(np.multiply(found.class_weights, found.train.counts)) == pytest.approx(train)
 
 
+@pytest.mark.parametrize("every", [10, 50])
+def test_scores_are_probabilities_at_the_rate_at_which_labels_occur(every: int) -> None:
+    rare = (torch.arange(N) % every == 0).long()
+    found = classified(rare, epochs=3)
+    torch.testing.assert_close(found.scores.sum(dim=1), torch.ones(N))
+    rate = 1 / every
+    assert float(found.scores[:1_050, 1].mean()) == pytest.approx(rate, rel=1e-3)
+    assert found.mean_scores == pytest.approx(found.scores[-225:].mean(dim=0).tolist(), rel=1e-5)
+    assert 0.5 * rate < found.mean_scores[1] < 2 * rate
+
+
+def test_the_baseline_is_how_often_a_source_had_each_label() -> None:
+    found = classified(PAST, epochs=1)
+    events, positives = [0] * USERS, [0] * USERS
+    for node, label in zip(SRC[:1_050].tolist(), PAST[:1_050].tolist(), strict=True):
+        events[node] += 1
+        positives[node] += label
+    overall = sum(positives) / 1_050
+    score = [(positives[u] + overall) / (events[u] + 1) for u in SRC[-225:].tolist()]
+    assert found.baseline_test.auc == pytest.approx(roc_auc_score(PAST[-225:].numpy(), score))
+    assert found.baseline_test.counts == found.test.counts and found.baseline_val.counts == found.val.counts
+    sources = (SRC % 5 == 0).long()  # a label that belongs to the source
+    assert classified(sources, epochs=1).baseline_test.auc == 1
+
+
 def test_a_class_that_training_never_shows_has_no_weight_but_counts_where_it_occurs() -> None:
     label = PAST.clone()
     label[-100:] = 2
     found = classified(label, epochs=2)
     assert found.class_weights[2] == 0 and found.train.counts[2] == found.val.counts[2] == 0
-    assert found.test.counts[2] == 100
+    assert found.test.counts[2] == 100 and float(found.scores[:, 2].max()) < 1e-6
 
 
 def test_metrics_equal_those_of_scores_worked_out_by_hand() -> None:
@@ -135,12 +161,13 @@ def test_figures_are_of_the_best_epoch_and_its_decoder() -> None:
     found = classified(PAST, on_epoch=seen.append)
     assert tuple(seen) == found.history and len(seen) == found.epochs == 10
     best = max(seen, key=lambda done: done.val_auc)
-    assert (found.best_epoch, found.val.auc) == (best.epoch, best.val_auc)
+    assert found.best_epoch == best.epoch and found.val.auc == pytest.approx(best.val_auc, abs=1e-4)
     assert seen[-1].loss < seen[0].loss
     events = stream(PAST)
     with torch.no_grad():
         logits = found.decoder(source_embeddings(encoder(events), events, batch_size=4))
     assert label_metrics(logits[-225:], PAST[-225:]) == found.test
+    torch.testing.assert_close(logits.softmax(dim=1), found.scores)
 
 
 def test_the_same_seed_gives_the_same_bits_and_leaves_the_generator_alone() -> None:

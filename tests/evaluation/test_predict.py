@@ -69,7 +69,8 @@ def test_predicting_the_test_part_equals_evaluating_it(kind: str, embed: str) ->
         model.update_state(batch)
     found = predict(model, stream, test.src, test.dst, test.t, batch_size=5)
     sampler = NegativeSampler(stream, pool="nodes")
-    expected = link_scores(model, test, sampler, batch_size=5).positive.double().sigmoid()
+    (scored,) = link_scores(model, test, [sampler], batch_size=5)
+    expected = scored.positive.double().sigmoid()
     assert torch.allclose(found.score, expected, atol=1e-6)
     assert not found.new.any() and found.new_nodes == 0
     assert float(found.score.std()) > 0.01

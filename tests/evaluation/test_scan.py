@@ -11,8 +11,9 @@ from torch import Tensor
 
 from pres.data.stream import EventStream
 from pres.errors import OptionError
-from pres.evaluation import link as evaluation
-from pres.evaluation.link import EVALUATION_SEED, ModelScorer, link_scores
+from pres.evaluation import scorer as evaluation
+from pres.evaluation.link import EVALUATION_SEED, link_scores
+from pres.evaluation.scorer import ModelScorer
 from pres.models import MDGNN
 from pres.models.registry import build_model
 from pres.sampling import NegativeSampler
@@ -50,7 +51,7 @@ def test_nothing_stale_is_one_event_after_the_other_for_models_with_mail(
     for model in (fast, slow):
         for event in range(start):
             model.update_state(stream[event : event + 1])
-    found = link_scores(fast, stream[start:], sampler, batch_size=b, negatives=2, staleness=0)
+    (found,) = link_scores(fast, stream[start:], [sampler], batch_size=b, negatives=2, staleness=0)
     negatives = drawn_by(sampler, stream, start, b, 2)
     tied = whole_tie_edges([t for _, _, t in events[start:]], 1)
     for first, stop in pairwise(tied):
@@ -64,7 +65,7 @@ def test_nothing_stale_is_one_event_after_the_other_for_models_with_mail(
             slow.update_state(stream[event : event + 1])
     everyone = torch.arange(stream.num_nodes)
     torch.testing.assert_close(fast.updated_memory(everyone).memory, slow.updated_memory(everyone).memory)
-    again = link_scores(make(kind, stream), stream, sampler, batch_size=b)
+    (again,) = link_scores(make(kind, stream), stream, [sampler], batch_size=b)
     assert again.fallback.shape == (100, 1)
 
 
@@ -80,7 +81,7 @@ def scanned_scores(
     start = sum(t < events[60][2] for _, _, t in events)
     model.update_state(stream[:start])
     memory.take_in(0, start)
-    found = link_scores(model, stream[start:], sampler, batch_size=b, negatives=2, staleness=staleness)  # type: ignore[arg-type]
+    (found,) = link_scores(model, stream[start:], [sampler], batch_size=b, negatives=2, staleness=staleness)  # type: ignore[arg-type]
     negatives = drawn_by(sampler, stream, start, b, 2).tolist()
     times = [t for _, _, t in events]
     edges = [*range(0, len(events) - start, b), len(events) - start]
@@ -118,9 +119,9 @@ def test_many_negatives_are_scored_a_few_at_a_time(monkeypatch: pytest.MonkeyPat
     stream = stream_of(random_events(seed=3, n=60), nodes=40)
     sampler = NegativeSampler(stream, pool="nodes")
     whole, in_parts = (make("tgn", stream, cell="scan") for _ in range(2))
-    expected = link_scores(whole, stream, sampler, batch_size=10, negatives=7)
+    (expected,) = link_scores(whole, stream, [sampler], batch_size=10, negatives=7)
     monkeypatch.setattr(evaluation, "PAIRS_AT_ONCE", 25)
-    found = link_scores(in_parts, stream, sampler, batch_size=10, negatives=7)
+    (found,) = link_scores(in_parts, stream, [sampler], batch_size=10, negatives=7)
     torch.testing.assert_close(found.positive, expected.positive)
     torch.testing.assert_close(found.negative, expected.negative)
     torch.testing.assert_close(in_parts.memory.memory, whole.memory.memory)
@@ -132,11 +133,11 @@ def test_a_part_that_does_not_follow_what_memory_knows_is_refused() -> None:
     model = make("jodie", stream, cell="scan")
     model.update_state(stream[:20])
     with pytest.raises(OptionError, match="taken in 20 events"):
-        link_scores(model, stream[30:], sampler)
+        link_scores(model, stream[30:], [sampler])
     with pytest.raises(OptionError, match="knows event 10 already"):
-        link_scores(model, stream[10:], sampler)
+        link_scores(model, stream[10:], [sampler])
     with pytest.raises(OptionError, match="staleness=50"):
-        link_scores(model, stream[20:], sampler, staleness=50)  # type: ignore[arg-type]
+        link_scores(model, stream[20:], [sampler], staleness=50)  # type: ignore[arg-type]
     assert not model.training and int(model.memory.position) == 20
 
 
@@ -144,7 +145,7 @@ def test_evaluation_leaves_weights_and_mode_as_they_were() -> None:
     stream = stream_of(random_events(seed=2), nodes=40)
     model = make("tgn", stream, cell="scan").train()
     before = {name: value.clone() for name, value in model.named_parameters()}
-    link_scores(model, stream, NegativeSampler(stream, pool="nodes"), staleness=0)
+    link_scores(model, stream, [NegativeSampler(stream, pool="nodes")], staleness=0)
     assert model.training
     assert all(torch.equal(value, before[name]) for name, value in model.named_parameters())
     assert all(value.grad is None for value in model.parameters())

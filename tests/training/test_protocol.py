@@ -8,8 +8,9 @@ import torch
 import pres
 from pres.errors import OptionError
 from pres.evaluation.compare import compare
-from pres.evaluation.link import evaluate, replay
+from pres.evaluation.link import evaluate
 from pres.evaluation.metrics import LinkMetrics
+from pres.evaluation.scorer import replay
 from pres.models import MDGNN
 from pres.nn import GRUUpdater, MailboxAttention, RNNUpdater
 from pres.sampling import NegativeSampler, TemporalBatches
@@ -69,8 +70,8 @@ def test_negatives_are_drawn_from_all_nodes_and_never_stop_early() -> None:
     assert isinstance(prepared, Prepared)
     drawn = prepared.negatives
     assert bool((drawn < int(EVENTS.dst.min())).any())  # sources among them, which are no destination
-    worse = LinkMetrics(0.5, 0.5, 0.5, 0.5, 0.5, 1, 1)
-    better = LinkMetrics(0.9, 0.9, 0.9, 0.9, 0.9, 1, 1)
+    worse = LinkMetrics(0.5, 0.5, 0.5, 0.5, 0.5, 1, 1, 0.5, 0.5, 0.5)
+    better = LinkMetrics(0.9, 0.9, 0.9, 0.9, 0.9, 1, 1, 0.5, 0.5, 0.5)
     trainer.history = [EpochResult(1, 1.0, better, 1.0, {})]
     trainer.history += [EpochResult(epoch, 1.0, worse, 1.0, {}) for epoch in range(2, 60)]
     assert not trainer.finished and trainer.best_epoch == 1
@@ -78,7 +79,9 @@ def test_negatives_are_drawn_from_all_nodes_and_never_stop_early() -> None:
 
 def test_weights_are_chosen_by_the_mean_over_batches() -> None:
     def epoch(number: int, ap: float, ap_batches: float) -> EpochResult:
-        return EpochResult(number, 1.0, LinkMetrics(ap, 0.5, ap_batches, 0.5, 0.5, 1, 1), 1.0, {})
+        return EpochResult(
+            number, 1.0, LinkMetrics(ap, 0.5, ap_batches, 0.5, 0.5, 1, 1, 0.5, 0.5, 0.5), 1.0, {}
+        )
 
     found = []
     for options in ({"protocol": "tgl"}, {}):

@@ -33,7 +33,7 @@ import torch
 
 import pres
 from pres import PRES
-from pres.evaluation.link import ModelScorer
+from pres.evaluation.scorer import ModelScorer
 from pres.models import MDGNN
 from pres.models.registry import build_model
 from pres.smoothing import PRESSmoothing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,12 +9,12 @@ import typer
 
 from pres.cli.console import plain, print_json, say, stderr, stdout
 from pres.cli.source import AsJson, Debug
-from pres.errors import StorageError
-from pres.storage import write_whole
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.console import Group
 
+    from pres.data.stream import EventStream
     from pres.evaluation.nodes import Classification
 
 
@@ -29,23 +28,35 @@ def classify(
         bool, typer.Option("--with-features", help="Let the decoder read the event's own features too.")
     ] = False,
     device: Annotated[str, typer.Option(help="Where to replay: cpu, or cuda for a GPU.")] = "cpu",
-    out: Annotated[Path | None, typer.Option(help="Also write the result here, as JSON.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the score of every event here (.csv, .tsv, .parquet).")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
+    decoder: Annotated[
+        Path | None,
+        typer.Option(help="Keep the decoder's weights here (.safetensors), for `pres.nn.NodeDecoder`."),
+    ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Classify the sources of a saved run's events by their labels, from what they did before.
 
-    The run's model stays as it is; a small decoder learns from its embeddings.
+    The run's model stays as it is; a small decoder learns from its embeddings. A score is the probability of
+    a label, at the rates of the training part.
     """
     import torch
     from rich.progress import Progress
 
+    from pres.data.tabular.write import check_new, write_table
     from pres.evaluation.nodes import classify as run_classification
+    from pres.training.checkpoint import save_tensors
+    from pres.training.folder import load_run
     from pres.training.opened import open_run
     from pres.training.step import arithmetic
 
-    if out is not None and out.exists():
-        raise StorageError(f"{out} exists already. Choose another name, or remove it first.")
+    load_run(run)  # that there is none is said first
+    if out is not None:
+        check_new(out, overwrite)
     opened = open_run(run, device)
     with (
         Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress,
@@ -64,14 +75,40 @@ def classify(
             on_progress=lambda done, _: progress.update(replay, completed=done),
             on_epoch=lambda done: progress.update(learning, completed=done.epoch),
         )
-    result = {"run": str(run)} | found.to_dict()
     if out is not None:
-        write_whole(out, lambda path: path.write_text(json.dumps(result, indent=2) + "\n"))
-        say(f"result: {out}")
+        write_table(scored(found, opened.events), out, overwrite)
+        say(f"scores: {out}")
+    if decoder is not None:
+        about = {"classes": found.classes, "with_features": with_features}
+        save_tensors(decoder, found.decoder.state_dict(), about)
+        say(f"decoder: {decoder}")
     if as_json:
-        print_json(result)
+        print_json({"run": str(run)} | found.to_dict())
     else:
         stdout.print(as_tables(found), highlight=False)
+
+
+def scored(found: Classification, events: EventStream) -> pl.DataFrame:
+    """Return every event with its part, its label and its score: of two labels that of the larger."""
+    import polars as pl
+
+
+    sizes = zip(("train", "val", "test"), events.split(), strict=True)
+    assert events.label is not None
+    columns = {
+        "src": events.ids.decode(events.src),
+        "dst": events.ids.decode(events.dst),
+        "t": pl.Series([events.time_text(t) for t in events.t.tolist()])
+        if events.info.dates
+        else pl.Series(events.t.cpu().numpy()),
+        "part": pl.Series([name for name, part in sizes for _ in range(len(part))]),
+        "label": pl.Series(events.label.cpu().numpy()),
+    }
+    if found.labels == "binary":
+        columns["score"] = pl.Series(found.scores[:, 1].numpy())
+    else:
+        columns |= {f"score_{c}": pl.Series(found.scores[:, i].numpy()) for i, c in enumerate(found.classes)}
+    return pl.DataFrame(columns)
 
 
 def as_tables(found: Classification) -> Group:
@@ -87,17 +124,31 @@ def as_tables(found: Classification) -> Group:
     binary = found.labels == "binary"
     table = Table(box=None, pad_edge=False)
     table.add_column("part")
-    for name in ("events", f"label {found.classes[1]}" if binary else "classes", "ROC-AUC", "AP"):
+    measured = ("ROC-AUC", "AP", "baseline ROC-AUC", "baseline AP")
+    for name in ("events", f"label {found.classes[1]}" if binary else "classes", *measured):
         table.add_column(name, justify="right")
-    for name, part in (("training", found.train), ("validation", found.val), ("test", found.test)):
+    for name, part, baseline in (
+        ("training", found.train, None),
+        ("validation", found.val, found.baseline_val),
+        ("test", found.test, found.baseline_test),
+    ):
         held = sum(count > 0 for count in part.counts) if part.positives is None else part.positives
-        table.add_row(name, f"{part.events:,}", f"{held:,}", f"{part.auc:.4f}", f"{part.ap:.4f}")
+        others = ("", "") if baseline is None else (f"{baseline.auc:.4f}", f"{baseline.ap:.4f}")
+        table.add_row(name, f"{part.events:,}", f"{held:,}", f"{part.auc:.4f}", f"{part.ap:.4f}", *others)
     notes = Table(show_header=False, box=None, pad_edge=False)
     notes.add_column(style="dim")
     notes.add_column()
     weights = [f"{w:.4g} for label {c}" for c, w in zip(found.classes, found.class_weights, strict=True)]
     shown = ", ".join(weights if len(weights) <= 5 else [*weights[:5], "…"])
-    notes.add_row("weights", f"{shown}: all labels of the training part count alike")
+    notes.add_row("weights", f"{shown}: in training all labels count alike")
+    if binary:
+        rate = found.test.counts[1] / found.test.events
+        notes.add_row(
+            "scores",
+            f"probabilities at the rates of the training part; on average {found.mean_scores[1]:.2%} in the "
+            f"test part, where {rate:.2%} have label {found.classes[1]}",
+        )
+    notes.add_row("baseline", "how often the source had the label in the training part")
     read = "the source's embedding before the event"
     notes.add_row("read", f"{read}, and the event's features" if found.with_features else read)
     notes.add_row("replay", f"from the stream's first event, weights frozen, batches of {found.batch_size:,}")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from pres.cli.console import plain, print_json, stderr, stdout
+from pres.cli.console import plain, print_json, progress_bar, say, stdout
 from pres.cli.source import AsJson, Debug
 from pres.errors import OptionError, check_choice
+from pres.storage import write_whole
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -26,7 +28,13 @@ def evaluate(
         list[str] | None,
         typer.Option(help="Negatives: random, historical or inductive; repeatable. All three by default."),
     ] = None,
-    negatives: Annotated[int, typer.Option(help="Negatives per event.")] = 1,
+    negatives: Annotated[
+        int,
+        typer.Option(help="Negatives that an event is ranked among; AP and AUC go by the first."),
+    ] = 100,
+    out: Annotated[
+        Path | None, typer.Option(help="Also keep everything here, as JSON; `pres report` shows it.")
+    ] = None,
     batch_size: Annotated[
         int | None, typer.Option(help="Events per batch.  \\[default: as the run was evaluated with]")
     ] = None,
@@ -48,8 +56,6 @@ def evaluate(
 
     Every figure is given at two values of staleness, which are not comparable with each other.
     """
-    from rich.progress import Progress
-
     from pres.evaluation.compare import STRATEGIES, compare
     from pres.training.config import FitConfig
     from pres.training.opened import open_run
@@ -65,9 +71,7 @@ def evaluate(
     if batch_size is None:
         batch_size = settings["eval_batch_size"]
     computing = arithmetic(opened.model.memory.device, settings["precision"])
-    bars = Progress(console=stderr, transient=True, disable=not stderr.is_terminal)
-    with computing, bars as progress:
-        task = progress.add_task("evaluating", total=None)
+    with computing, progress_bar("evaluating") as on_progress:
         comparison = compare(
             opened.model,
             opened.events,
@@ -80,10 +84,14 @@ def evaluate(
             pool=FitConfig.of(settings).pool,
             anew=settings.get("protocol") == "tgl",
             baselines=baselines,
-            on_progress=lambda done, to_do: progress.update(task, completed=done, total=to_do),
+            on_progress=on_progress,
         )
+    result = {"run": str(run)} | comparison.to_dict()
+    if out is not None:
+        write_whole(out, lambda path: path.write_text(json.dumps(result, indent=2) + "\n"))
+        say(f"evaluation: {out}")
     if as_json:
-        print_json({"run": str(run)} | comparison.to_dict())
+        print_json(result)
     else:
         stdout.print(as_tables(comparison), highlight=False)
 
@@ -122,10 +130,10 @@ def as_tables(comparison: Comparison) -> Group:
 def _title(comparison: Comparison) -> str:
     variant = "" if comparison.variant is None else f" ({comparison.variant})"
     part = "test" if comparison.part == "test" else "validation"
-    count = f"{comparison.negatives:,} negative{'s' if comparison.negatives > 1 else ''}"
     return (
-        f"{comparison.model} on {comparison.dataset}{variant}, {part} part: {comparison.events:,} events, "
-        f"{count} each, batches of {comparison.batch_size:,}, seed {comparison.seed}"
+        f"{comparison.model} on {comparison.dataset}{variant}, {part} part: {comparison.events:,} events "
+        f"from {comparison.begins} to {comparison.ends}, batches of {comparison.batch_size:,}, seed "
+        f"{comparison.seed}"
     )
 
 
@@ -176,10 +184,12 @@ def _notes(comparison: Comparison) -> Table:
     table.add_row("pool", f"the {comparison.pool_size:,} nodes{which}")
     table.add_row("fallback", "negatives from the pool, because the source's history had none left")
     table.add_row("seen", "both endpoints occur in the training part; unseen: at least one does not")
-    table.add_row("MRR, Hits", "by rank among an event's own negatives; one tied with it counts half")
+    count = "1 negative" if comparison.negatives == 1 else f"{comparison.negatives:,} negatives"
+    table.add_row("AP, AUC", "against 1 negative per event, as the field does")
+    table.add_row("MRR, Hits", f"by an event's rank among its own {count}; one tied with it counts half")
     as_given = comparison.memory == "as given"
     replayed = "replayed from the stream's first event to the part, with the trained weights"
     table.add_row("memory", "as the run left it just before the part" if as_given else replayed)
     if comparison.window is not None:
-        table.add_row("window", f"{comparison.window:,.6g} units of time, as long as the part")
+        table.add_row("window", "EdgeBank (window) remembers as long as the part is")
     return table

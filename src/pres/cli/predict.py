@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pres.cli.console import plain, print_json, stderr, stdout
+from pres.cli.console import plain, print_json, progress_bar, stdout
 from pres.cli.source import AsJson, Debug, DstColumn, Header, Separator, SrcColumn, TimeColumn
-from pres.errors import ColumnError
+from pres.errors import ColumnError, OptionError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,9 +29,14 @@ def predict(
     t: TimeColumn = None,
     header: Header = True,
     separator: Separator = None,
+    at: Annotated[
+        str | None,
+        typer.Option(help="Ask about all pairs at this time: a date or a number, as the stream's."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Where to write (.csv, .tsv, .parquet); by default beside PAIRS.")
     ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
     new: Annotated[bool, typer.Option("--new", help="Take unknown ids as nodes without history.")] = False,
     device: Annotated[str, typer.Option(help="Where to compute: cpu, or cuda for a GPU.")] = "cpu",
     as_json: AsJson = False,
@@ -38,47 +44,49 @@ def predict(
 ) -> None:
     """Score the pairs of a file with a saved run, and write them with their scores as a table.
 
-    Pairs are asked about at their own times or, if they have none, just after the last event.
+    Pairs are asked about at their own times or, if they have none, just after the stream's last event.
     """
     import polars as pl
     import torch
-    from rich.progress import Progress
 
     from pres.data.tabular.pairs import pair_columns, read_pairs
     from pres.data.tabular.rows import open_table
     from pres.data.tabular.write import beside, check_new, write_table
     from pres.evaluation.predict import predict_pairs
+    from pres.training.folder import load_run
     from pres.training.opened import open_run
     from pres.training.step import arithmetic
 
+    load_run(run)  # that there is none is said first
     target = beside(pairs, "scores") if out is None else out
-    check_new(target)
+    check_new(target, overwrite)
     table = open_table(pairs, header=header, separator=separator)
     _check_names(table, ("score", "new") if new else ("score",))
+    asked_at = table
+    if at is not None:
+        if t is not None:
+            raise OptionError("--at is the time of all pairs: leave out --time, or --at.")
+        asked_at, t = replace(table, frame=table.frame.with_columns(pl.lit(at).alias("--at"))), "--at"
     opened = open_run(run, device)
-    columns = pair_columns(table, opened.events, src=src, dst=dst, t=t)
-    asked = read_pairs(table, columns, opened.events, unknown="new" if new else "error")
+    columns = pair_columns(asked_at, opened.events, src=src, dst=dst, t=t)
+    asked = read_pairs(asked_at, columns, opened.events, unknown="new" if new else "error")
     config = opened.run.config
-    with (
-        Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress,
-        arithmetic(torch.device(device), config["precision"]),
-    ):
-        task = progress.add_task("replaying events", total=None)
+    with arithmetic(torch.device(device), config["precision"]), progress_bar("replaying events") as progress:
         found = predict_pairs(
             opened.model,
             opened.events,
             asked,
             batch_size=config["eval_batch_size"],
-            on_progress=lambda done, to_do: progress.update(task, completed=done, total=to_do),
+            on_progress=progress,
         )
     added = {"score": found.score.numpy()} | ({"new": found.new.numpy()} if new else {})
     scored = table.frame.with_columns(pl.Series(name, values) for name, values in added.items())
-    write_table(scored, target)
+    write_table(scored, target, overwrite)
     if as_json:
         result = {"run": str(run), "pairs": len(found), "out": str(target), "new_nodes": found.new_nodes}
         print_json(result)
         return
-    shown = [name for name in (columns.src, columns.dst, columns.t) if name is not None]
+    shown = [name for name in (columns.src, columns.dst, columns.t) if name in scored.columns]
     which = f"the {_SHOWN} highest" if len(found) > _SHOWN else "the highest first"
     said = f"scores of {len(found):,} pairs are in {target}; {which}:"
     stdout.print(plain(said), highlight=False, soft_wrap=True)

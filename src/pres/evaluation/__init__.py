@@ -3,18 +3,11 @@
 from pres.evaluation.baselines import EdgeBank, Popularity
 from pres.evaluation.compare import Comparison, ComparisonRow, compare
 from pres.evaluation.embeddings import source_embeddings
-from pres.evaluation.link import (
-    LinkScores,
-    ModelScorer,
-    Scorer,
-    evaluate,
-    link_scores,
-    link_scores_of_each,
-    seen_in,
-)
-from pres.evaluation.metrics import LinkMetrics
-from pres.evaluation.nodes import Classification, LabelMetrics, classify
+from pres.evaluation.link import LinkScores, evaluate, link_scores, seen_in
+from pres.evaluation.metrics import LabelMetrics, LinkMetrics
+from pres.evaluation.nodes import Classification, classify
 from pres.evaluation.predict import Prediction, predict
+from pres.evaluation.scorer import ModelScorer, Scorer
 
 __all__ = [
     "Classification",
@@ -32,7 +25,6 @@ __all__ = [
     "compare",
     "evaluate",
     "link_scores",
-    "link_scores_of_each",
     "predict",
     "seen_in",
     "source_embeddings",

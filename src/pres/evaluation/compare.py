@@ -14,17 +14,9 @@ from torch import Tensor
 from pres.data.stream import EventStream
 from pres.errors import OptionError, check_choice
 from pres.evaluation.baselines import EdgeBank, Popularity
-from pres.evaluation.link import (
-    Group,
-    LinkScores,
-    Scorer,
-    check_negatives,
-    link_scores,
-    link_scores_of_each,
-    replay,
-    seen_in,
-)
+from pres.evaluation.link import Group, LinkScores, check_negatives, link_scores, seen_in
 from pres.evaluation.metrics import LinkMetrics
+from pres.evaluation.scorer import Scorer, replay
 from pres.models import MDGNN
 from pres.sampling import NegativeSampler
 from pres.sampling.negatives import NegativeStrategy
@@ -57,6 +49,8 @@ class Comparison:
     part: Part
     events: int  # of the part
     batch_size: int
+    begins: str  # time of the part's first event, and
+    ends: str  # of its last; a date if the stream was read from dates
     negatives: int  # per event
     seed: int
     sequential: bool  # whether the model's memory moves with every event of a batch
@@ -77,7 +71,7 @@ def compare(
     part: Part = "test",
     *,
     strategies: Sequence[NegativeStrategy] = STRATEGIES,
-    negatives: int = 1,
+    negatives: int = 100,
     batch_size: int = 200,
     seed: int = 0,
     sequential: bool = False,
@@ -99,7 +93,7 @@ def compare(
         events: The whole stream, split 70 / 15 / 15 in time.
         part: ``"val"`` or ``"test"``.
         strategies: Kinds of negatives, see `NegativeSampler`.
-        negatives: Negatives per event.
+        negatives: Negatives per event that it is ranked among; AP and AUC go by the first of them alone.
         batch_size: Events per batch, in replay too, whatever the training batch was.
         seed: The same seed gives the same negatives.
         sequential: Whether the model's memory moves with every event of a batch, in replay too; see
@@ -135,8 +129,7 @@ def compare(
     seen = seen_in(split.train, scored)
     replayed = anew or model.memory.position != scored.offset
     levels = staleness_levels(staleness, batch_size)
-    passes = sum(1 if level == 0 else len(strategies) for level in levels)
-    to_do = passes * (1 + len(others)) * len(scored) + (scored.offset if replayed else 0)
+    to_do = len(levels) * (1 + len(others)) * len(scored) + (scored.offset if replayed else 0)
     step = _counter(to_do, on_progress)
     settings: dict[str, Any] = {
         "batch_size": batch_size,
@@ -163,10 +156,8 @@ def compare(
 
         for name, scorer in scorers.items():
             for level in levels:
-                if level == 0:  # slower, so all strategies in one pass
-                    every = link_scores_of_each(before(scorer), scored, samplers, staleness=0, **settings)
-                else:
-                    every = [link_scores(before(scorer), scored, each, **settings) for each in samplers]
+                as_it_is: Literal[0] | None = 0 if level == 0 else None
+                every = link_scores(before(scorer), scored, samplers, staleness=as_it_is, **settings)
                 found |= {(of.strategy, name, level): own for of, own in zip(samplers, every, strict=True)}
     order = product(strategies, scorers, levels)
     rows = [row for place in order for row in _rows(*place, found[place], seen)]
@@ -176,6 +167,8 @@ def compare(
         model=model.title,
         part=part,
         events=len(scored),
+        begins=events.time_text(scored.t[0].item()),
+        ends=events.time_text(scored.t[-1].item()),
         batch_size=batch_size,
         negatives=negatives,
         seed=seed,

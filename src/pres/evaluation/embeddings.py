@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pres.data.stream import EventStream
 from pres.errors import DivergedError
-from pres.evaluation.link import take_in
+from pres.evaluation.scorer import take_in
 from pres.models import MDGNN
 from pres.models.scratch import scratch_of
 from pres.nn.ops import rows
@@ -28,7 +28,7 @@ def source_embeddings(
 
     The stream is replayed from its first event with the weights as they are: each batch is embedded first and
     absorbed then. Where memory is scanned no event at the same time is seen either. Trackers of a filter
-    begin anew and follow the training part; see `pres.evaluation.link.replay`. The model itself
+    begin anew and follow the training part; see `pres.evaluation.scorer.replay`. The model itself
     stays as it is.
 
     Args:

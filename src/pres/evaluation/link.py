@@ -2,143 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from pres.data.incidence import distinct, occurring
+from pres.data.incidence import occurring
 from pres.data.stream import EventStream
 from pres.errors import DivergedError, OptionError
 from pres.evaluation.metrics import LinkMetrics, link_metrics
-from pres.models import MDGNN, States
-from pres.models.scanned import Scanned
-from pres.models.sequential import SequentialMemory
+from pres.evaluation.scorer import ModelScorer, Scorer
+from pres.models import MDGNN
 from pres.sampling import NegativeSampler, TemporalBatches
 
 EVALUATION_SEED = 2**32  # negatives of evaluation are drawn apart from those of any epoch
-PAIRS_AT_ONCE = 20_000  # pairs that a model scores in one go, so that many negatives fit into memory
 
 Group = Literal["all", "seen", "unseen"]
-
-
-class Scorer(Protocol):
-    """Anything that scores links along a stream: each batch is scored first, and absorbed then."""
-
-    def score(self, batch: EventStream, negatives: Tensor) -> tuple[Tensor, Tensor]:
-        """Return scores of the events `[b]` and of their negatives `[b, count]`; higher is likelier."""
-        ...
-
-    def update_state(self, batch: EventStream) -> None:
-        """Take the batch in: from now on its events are the past."""
-        ...
-
-
-class ModelScorer:
-    """A model as a scorer; it is in evaluation mode while it works.
-
-    Args:
-        model: The model.
-        sequential: Whether its memory moves with every event, see `MDGNN.update_state`.
-        staleness: With 0 each event sees memory after all that are strictly earlier, if batches do not cut
-            ties; memory is then sequential. None: as its batch finds it.
-    """
-
-    def __init__(self, model: MDGNN, sequential: bool = False, staleness: Literal[0] | None = None) -> None:
-        self.model, self.sequential, self.staleness = model, sequential or staleness == 0, staleness
-        self._scored: tuple[EventStream, States | None, SequentialMemory | None] | None = None
-        self._scanned: Scanned | None = None
-
-    def score(self, batch: EventStream, negatives: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the logits of the events `[b]` and of their negatives `[b, count]`."""
-        columns = max(1, PAIRS_AT_ONCE // max(len(batch), 1))
-        if self.model.scans:
-            return self._score_by_scan(batch, torch.split(negatives, columns, dim=1))
-        against: list[Tensor] = []
-        states, inside = None, None
-        with _evaluating(self.model):
-            if self.staleness == 0:
-                inside = self.model.sequential.memory(self.model, batch)
-            for some in torch.split(negatives, columns, dim=1):
-                subgraph = self.model.sample(batch, some, inside=inside, strictly=True)
-                states = self.model.states_of(subgraph, inside)
-                positive, negative = self.model.score(subgraph, states)
-                against.append(negative)
-        self._scored = (batch, states if inside is None else None, inside)
-        return positive, torch.cat(against, dim=1)
-
-    def _score_by_scan(self, batch: EventStream, parts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        model, against = self.model, []
-        staleness = len(batch) if self.staleness is None else self.staleness
-        with _evaluating(model):
-            window = model.window(batch.offset, batch.offset + len(batch))
-            self._scanned = model.scanned(window)
-            for some in parts:
-                subgraph = model.with_prepared(model.sample_window(window, some, staleness))
-                assert subgraph.version is not None
-                positive, negative = model.score(
-                    subgraph, self._scanned.updated_memory(subgraph.nodes, subgraph.version)
-                )
-                against.append(negative)
-        return positive, torch.cat(against, dim=1)
-
-    def update_state(self, batch: EventStream) -> None:
-        """Move the model's memory past the batch; what scoring it has measured is used again."""
-        scanned, self._scanned = self._scanned, None
-        if scanned is not None and scanned.window.batch.offset == batch.offset:
-            scanned.commit()
-            return
-        states, inside = None, None
-        if self._scored is not None and self._scored[0] is batch:
-            _, states, inside = self._scored
-        self._scored = None
-        with _evaluating(self.model):
-            take_in(self.model, batch, states, self.sequential, inside)
-
-
-def take_in(
-    model: MDGNN,
-    batch: EventStream,
-    states: States | None = None,
-    sequential: bool = False,
-    inside: SequentialMemory | None = None,
-    follow: bool = False,
-) -> None:
-    """Absorb a batch without training on it; see `MDGNN.update_state`.
-
-    Smoothing is frozen, unless it is live or is told to ``follow`` the events.
-    """
-    smoothing = model.smoothing
-    if smoothing is None or "event" not in smoothing.observes or not (smoothing.live or follow):
-        model.update_state(batch, states, sequential, inside=inside)
-        return
-    endpoints = distinct(torch.cat([batch.src, batch.dst]))
-    model.update_state_observed(batch, {"event": endpoints}, states, sequential, inside=inside)
-
-
-def replay(
-    model: MDGNN,
-    parts: Sequence[EventStream],
-    batch_size: int,
-    sequential: bool = False,
-    on_batch: Callable[[EventStream], None] | None = None,
-) -> None:
-    """Let the model's memory take in the stream from its first event on, by the weights that it has.
-
-    ``parts`` follow each other, the training part first; batches do not run across their edges. Trackers
-    begin anew with the memory and follow the training part, as they do in training; the other parts only if
-    they are live.
-    """
-    model.reset()
-    with _evaluating(model):
-        for number, part in enumerate(parts):
-            for batch in TemporalBatches(part, batch_size):
-                take_in(model, batch, sequential=sequential, follow=number == 0)
-                if on_batch is not None:
-                    on_batch(batch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,50 +67,6 @@ def seen_in(train: EventStream, part: EventStream) -> Tensor:
 def link_scores(
     scorer: Scorer | MDGNN,
     part: EventStream,
-    sampler: NegativeSampler,
-    *,
-    batch_size: int = 200,
-    negatives: int = 1,
-    seed: int = 0,
-    sequential: bool = False,
-    staleness: Literal[0] | None = None,
-    on_batch: Callable[[EventStream], None] | None = None,
-) -> LinkScores:
-    """Return the scores of a part of a stream, which the scorer takes in on the way.
-
-    The scorer must have taken in what lies before the part. A step needs memory for one batch; the scores of
-    the part are kept in 4 bytes each.
-
-    Args:
-        scorer: A model, a baseline, or anything else with `Scorer`'s two methods.
-        part: Consecutive events of the scorer's stream.
-        sampler: Where negatives come from; fixed by ``seed``.
-        batch_size: Events per batch, whatever the training batch was.
-        negatives: Negatives per event.
-        seed: The same seed gives the same negatives.
-        sequential: Whether a model's memory moves with every event, see `MDGNN.update_state`.
-        staleness: 0 scores every event after all strictly earlier events, in order; None with the memory at
-            the beginning of its batch. Negatives are the same. Scorers other than models are given
-            batches of one event, or of all at one time.
-        on_batch: Called after every batch, for instance to show progress.
-    """
-    (found,) = link_scores_of_each(
-        scorer,
-        part,
-        [sampler],
-        batch_size=batch_size,
-        negatives=negatives,
-        seed=seed,
-        sequential=sequential,
-        staleness=staleness,
-        on_batch=on_batch,
-    )
-    return found
-
-
-def link_scores_of_each(
-    scorer: Scorer | MDGNN,
-    part: EventStream,
     samplers: Sequence[NegativeSampler],
     *,
     batch_size: int = 200,
@@ -239,9 +76,23 @@ def link_scores_of_each(
     staleness: Literal[0] | None = None,
     on_batch: Callable[[EventStream], None] | None = None,
 ) -> list[LinkScores]:
-    """Return the scores of a part against the negatives of each sampler, in one pass over it.
+    """Return the scores of a part of a stream against the negatives of each sampler, in one pass over it.
 
-    What the scorer takes in does not depend on negatives. The arguments are those of `link_scores`.
+    The scorer must have taken in what lies before the part, and takes in the part. A step needs memory for
+    one batch; the scores of the part are kept in 4 bytes each.
+
+    Args:
+        scorer: A model, a baseline, or anything else with `Scorer`'s two methods.
+        part: Consecutive events of the scorer's stream.
+        samplers: Where negatives come from; what they draw is fixed by ``seed``.
+        batch_size: Events per batch, whatever the training batch was.
+        negatives: Negatives per event and sampler.
+        seed: The same seed gives the same negatives.
+        sequential: Whether a model's memory moves with every event, see `MDGNN.update_state`.
+        staleness: 0 scores every event after all strictly earlier events, in order; None with the memory at
+            the beginning of its batch. Negatives are the same. Scorers other than models are given
+            batches of one event, or of all at one time.
+        on_batch: Called after every batch, for instance to show progress.
     """
     if len(part) == 0:
         raise OptionError("there are no events to evaluate on.")
@@ -315,16 +166,17 @@ def evaluate(
         staleness: 0 scores every event after all strictly earlier events, see `link_scores`; figures at
             different staleness are not comparable.
     """
-    return link_scores(
+    (scores,) = link_scores(
         model,
         part,
-        sampler,
+        [sampler],
         batch_size=batch_size,
         negatives=negatives,
         seed=seed,
         sequential=sequential,
         staleness=staleness,
-    ).metrics
+    )
+    return scores.metrics
 
 
 def check_negatives(count: int) -> None:
@@ -346,14 +198,3 @@ def _check_scores(batch: EventStream, positive: Tensor, negative: Tensor, count:
             f"scores are not finite numbers in the batch of events {batch.offset:,} to "
             f"{batch.offset + b - 1:,}. Train the model with a smaller lr."
         )
-
-
-@contextmanager
-def _evaluating(model: MDGNN) -> Iterator[None]:
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        model.train(was_training)

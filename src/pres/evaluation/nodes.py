@@ -12,15 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
 import torch
-from sklearn.metrics import average_precision_score, roc_auc_score
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from pres.data.stream import EventStream
 from pres.errors import LabelError, OptionError
 from pres.evaluation.embeddings import source_embeddings
+from pres.evaluation.metrics import LabelMetrics, label_metrics
 from pres.models import MDGNN
 from pres.nn import NodeDecoder
 from pres.nn.ops import rows
@@ -28,19 +27,10 @@ from pres.nn.ops import rows
 STEP = 1_000  # events per step of the decoder at most, and
 STEPS = 20  # steps per epoch at least, so that a short stream is learned from too
 WEIGHT_DECAY = 1e-4
+CALIBRATION = 100  # steps towards the rates of the classes
+NEVER = 30.0  # by how much the logit of a class is lowered that training never shows
 AT_ONCE = 100_000  # events that the decoder scores in one go, so that any number of them fits into memory
 PARTS = {"train": "training", "val": "validation", "test": "test"}
-
-
-@dataclass(frozen=True)
-class LabelMetrics:
-    """How well the labels of one part of a stream are told; macro means where there are more than two."""
-
-    events: int
-    counts: tuple[int, ...]  # events of each class
-    positives: int | None  # events of the positive class; None for more than two classes
-    auc: float  # area under the ROC curve
-    ap: float  # average precision
 
 
 @dataclass(frozen=True)
@@ -58,6 +48,9 @@ class Classification:
 
     Of two classes the larger label is the positive one. Of more, each is told from all others, and ``auc``
     and ``ap`` are means over the classes that occur in the part.
+
+    The decoder learns with weights by which rare classes count as much as frequent ones. Afterwards its
+    logits are shifted, so that each class's mean score over the training part is its rate there.
     """
 
     dataset: str
@@ -75,13 +68,19 @@ class Classification:
     train: LabelMetrics
     val: LabelMetrics
     test: LabelMetrics
+    baseline_val: LabelMetrics  # of the rate of each class among the source's training events
+    baseline_test: LabelMetrics
+    mean_scores: tuple[float, ...]  # of the test part: the mean probability of each class
     history: tuple[DecoderEpoch, ...] = field(repr=False)
+    scores: Tensor = field(repr=False, compare=False)  # [n, classes] probabilities, of every event
     decoder: NodeDecoder = field(repr=False, compare=False)  # of the best epoch
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the decoder as plain values, as ``pres classify --json`` prints it."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "decoder"}
-        values |= {part: dataclasses.asdict(getattr(self, part)) for part in PARTS}
+        """Return everything but scores and decoder as plain values, as ``pres classify --json`` prints it."""
+        left_out = ("scores", "decoder")
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in left_out}
+        measured = (*PARTS, "baseline_val", "baseline_test")
+        values |= {name: dataclasses.asdict(getattr(self, name)) for name in measured}
         return values | {"history": [dataclasses.asdict(epoch) for epoch in self.history]}
 
     def __repr__(self) -> str:
@@ -90,8 +89,9 @@ class Classification:
         rare = f"{len(self.classes)} classes in" if positives is None else f"{positives:,} positives of"
         return (
             f"Classification by {self.model} on {title}: test ROC-AUC {self.test.auc:.4f}, AP "
-            f"{self.test.ap:.4f} ({rare} {self.test.events:,} events), validation ROC-AUC {self.val.auc:.4f} "
-            f"at epoch {self.best_epoch} of {self.epochs}"
+            f"{self.test.ap:.4f} ({rare} {self.test.events:,} events; by the source's past labels alone "
+            f"{self.baseline_test.auc:.4f} and {self.baseline_test.ap:.4f}), validation ROC-AUC "
+            f"{self.val.auc:.4f} at epoch {self.best_epoch} of {self.epochs}"
         )
 
 
@@ -109,8 +109,8 @@ def classify(
 ) -> Classification:
     """Return how well the labels of ``events`` are told from the embeddings of their sources.
 
-    A decoder learns from the training part, with classes weighted so that each counts alike, and is chosen on
-    validation by its ROC-AUC. The model stays as it is. The decoder is small, and always learns on the CPU.
+    A decoder learns from the training part and is chosen on validation by its ROC-AUC. It is small, and
+    always learns on the CPU. The model stays as it is.
 
     Args:
         model: A model made from ``events``, its weights trained on links.
@@ -139,8 +139,14 @@ def classify(
         decoder = NodeDecoder(inputs.shape[1], len(classes))
         train, val = ((inputs[parts[name]], target[parts[name]]) for name in ("train", "val"))
         history = _train(decoder, train, val, weights, epochs, lr, on_epoch)
+        _calibrate(decoder, *train)
         logits = _logits(decoder, inputs)
     found = {name: label_metrics(logits[part], target[part]) for name, part in parts.items()}
+    rates = source_rates(events.src.cpu(), target, parts["train"], len(classes))
+    baseline_val, baseline_test = (
+        label_metrics(rates[part].log(), target[part]) for part in (parts["val"], parts["test"])
+    )
+    scores = logits.softmax(dim=1)
     return Classification(
         dataset=events.info.name,
         variant=events.info.variant,
@@ -155,34 +161,28 @@ def classify(
         epochs=epochs,
         best_epoch=_best(history).epoch,
         **found,
+        baseline_val=baseline_val,
+        baseline_test=baseline_test,
+        mean_scores=tuple(scores[parts["test"]].double().mean(dim=0).tolist()),
+        scores=scores,
         history=tuple(history),
         decoder=decoder,
     )
 
 
-def label_metrics(logits: Tensor, target: Tensor) -> LabelMetrics:
-    """Return the metrics of logits `[n, classes]` against the classes `[n]` that are true."""
-    classes = logits.shape[1]
-    counts = torch.bincount(target, minlength=classes).tolist()
-    told = [1] if classes == 2 else [c for c in range(classes) if counts[c]]
-    figures = []
-    for c in told:
-        truth, score = (target == c).numpy(), _log_odds(logits.double(), c).numpy()
-        figures.append((roc_auc_score(truth, score), average_precision_score(truth, score)))
-    auc, ap = np.mean(figures, axis=0).tolist()
-    return LabelMetrics(
-        events=len(target),
-        counts=tuple(counts),
-        positives=counts[1] if classes == 2 else None,
-        auc=auc,
-        ap=ap,
-    )
+def source_rates(src: Tensor, target: Tensor, train: slice, classes: int) -> Tensor:
+    """Return how frequent each class is among the training events of each event's source, `[n, classes]`.
 
-
-def _log_odds(logits: Tensor, c: int) -> Tensor:
-    """Return the log-odds `[n]` of one class against all others."""
-    others = torch.cat([logits[:, :c], logits[:, c + 1 :]], dim=1)
-    return logits[:, c] - others.logsumexp(dim=1)
+    It is the baseline of a decoder: who had a label will have it again. The class rates of the whole training
+    part count as one more event of every source.
+    """
+    known, truth = src[train], target[train]
+    overall = torch.bincount(truth, minlength=classes).double() / len(truth)
+    sources, index = torch.unique(src, return_inverse=True)
+    counts = torch.zeros(len(sources), classes, dtype=torch.float64)
+    counts.index_put_((index[train], truth), torch.ones(len(known), dtype=torch.float64), accumulate=True)
+    rates = (counts + overall) / (counts.sum(dim=1, keepdim=True) + 1)
+    return rates[index].clamp_(min=1e-12)
 
 
 def _train(
@@ -218,6 +218,18 @@ def _train(
             on_epoch(history[-1])
     decoder.load_state_dict(best)
     return history
+
+
+@torch.no_grad()
+def _calibrate(decoder: NodeDecoder, inputs: Tensor, target: Tensor) -> None:
+    """Shift the logits so that each class's mean probability over inputs `[n, dim]` is its rate."""
+    logits = _logits(decoder, inputs).double()
+    rate = torch.bincount(target, minlength=logits.shape[1]) / len(target)
+    shift = torch.where(rate > 0, 0.0, -NEVER).double()
+    for _ in range(CALIBRATION):
+        mean = (logits + shift).softmax(dim=1).mean(dim=0)
+        shift += torch.where(rate > 0, rate.log() - mean.log(), 0.0)
+    decoder.out.bias += shift.float()
 
 
 def _best(history: list[DecoderEpoch]) -> DecoderEpoch:

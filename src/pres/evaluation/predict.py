@@ -14,7 +14,7 @@ from pres.data.tabular.columns import PairColumns
 from pres.data.tabular.pairs import Pairs, Unknown, read_pairs
 from pres.data.tabular.rows import Table, open_table
 from pres.errors import DivergedError, OptionError
-from pres.evaluation.link import take_in
+from pres.evaluation.scorer import take_in
 from pres.models import MDGNN
 from pres.models.scratch import reader_of, scratch_of
 from pres.models.subgraph import once_each

@@ -10,8 +10,9 @@ import torch
 
 from pres.data.stream import EventStream
 from pres.errors import OptionError, one_line
-from pres.evaluation.link import evaluate, replay
+from pres.evaluation.link import evaluate
 from pres.evaluation.metrics import LinkMetrics
+from pres.evaluation.scorer import replay
 from pres.models import MDGNN, time_units
 from pres.nn.allocation import keep_large_blocks
 from pres.nn.time_encoding import TimeEncoding, limit_times

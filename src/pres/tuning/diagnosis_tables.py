@@ -52,10 +52,11 @@ def _nodes(diagnosis: Diagnosis) -> str:
 
 
 def _time(diagnosis: Diagnosis) -> str:
-    found, unit = diagnosis.summary, diagnosis.events.info.time_unit
-    if unit is None:
-        return f"{found.first_t:,} … {found.last_t:,} (say what one unit is with time_unit, s for seconds)"
-    return f"{found.first_t:,} … {found.last_t:,} ({_duration(diagnosis, found.last_t - found.first_t)})"
+    found, events = diagnosis.summary, diagnosis.events
+    times = f"{events.time_text(found.first_t)} … {events.time_text(found.last_t)}"
+    if events.info.time_unit is None:
+        return f"{times} (in a unit that was not said)"
+    return f"{times} ({_duration(diagnosis, found.last_t - found.first_t)})"
 
 
 def _duration(diagnosis: Diagnosis, amount: float) -> str:

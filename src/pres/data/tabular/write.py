@@ -28,21 +28,21 @@ def beside(path: Path, word: str) -> Path:
     return path.with_name(f"{path.stem}-{word}{ending}")
 
 
-def check_new(path: Path) -> None:
-    """Raise unless a table can be written as ``path`` and nothing would be lost by it."""
+def check_new(path: Path, overwrite: bool = False) -> None:
+    """Raise unless a table can be written as ``path`` and, if not told so, nothing would be lost by it."""
     if path.suffix.lower() not in _WRITERS:
         raise OptionError(f"{path}: a table is written as .csv, .tsv or .parquet; give a name that ends so.")
     with storage_errors(path):
-        if path.exists():
-            raise StorageError(f"{path} exists already. Choose another name, or remove it first.")
+        if path.exists() and not overwrite:
+            raise StorageError(f"{path} exists already. Choose another name, or pass overwrite=True.")
         folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise StorageError(f"cannot write {path}: {folder} is not a folder that may be written to.")
 
 
-def write_table(frame: pl.DataFrame, path: Path) -> Path:
-    """Write a frame into a file that does not exist yet, in one step; return ``path``."""
-    check_new(path)
+def write_table(frame: pl.DataFrame, path: Path, overwrite: bool = False) -> Path:
+    """Write a frame into a file, by default one that does not exist yet, in one step; return ``path``."""
+    check_new(path, overwrite)
     file = io.BytesIO()  # polars would report a full disk in a way of its own
     try:
         _WRITERS[path.suffix.lower()](frame, file)

@@ -17,8 +17,9 @@ import torch
 
 from pres.data.stream import EventStream
 from pres.errors import Notice, PresError, StorageError, one_line
-from pres.evaluation.link import evaluate, replay
+from pres.evaluation.link import evaluate
 from pres.evaluation.nodes import classify
+from pres.evaluation.scorer import replay
 from pres.models import MDGNN
 from pres.models.registry import build_model
 from pres.paper.experiments.available import stream
