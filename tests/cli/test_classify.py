@@ -100,7 +100,7 @@ def test_a_run_without_labels_a_missing_run_and_a_file_that_exists_are_said(
     taken.write_text("mine")
     with pytest.raises(StorageError, match="exists already"):
         classify(run, out=taken)
-    with pytest.raises(OptionError, match="written as .csv"):
+    with pytest.raises(OptionError, match="a table is written as"):
         classify(run, out=run / "run.json")
     classify(run, epochs=1, out=taken, overwrite=True)
     assert pl.read_csv(taken).height == 300

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
 from pres.cli.console import plain, print_json, progress_bar, say, stdout
 from pres.cli.source import AsJson, Debug
-from pres.errors import OptionError, check_choice
+from pres.errors import check_choice
 from pres.storage import write_whole
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-    from pres.evaluation.compare import Comparison, ComparisonRow, Staleness
+    from pres.evaluation.compare import Comparison, ComparisonRow
     from pres.sampling.negatives import NegativeStrategy
 
 
@@ -39,11 +39,10 @@ def evaluate(
         int | None, typer.Option(help="Events per batch.  \\[default: as the run was evaluated with]")
     ] = None,
     staleness: Annotated[
-        str,
+        Literal["both", "batch", "0"],
         typer.Option(
-            help="200: predict from memory at the start of each batch of 200, as the field does (the number "
-            "is that of --batch-size); 0: from memory after all strictly earlier events; both. 0 moves the "
-            "memory of a model without cell=scan one event at a time, at 5,000 events a second or more."
+            help="batch: predict from memory at the start of each batch, as the field does; 0: from memory "
+            "after all strictly earlier events. 0 is slow for a model without cell=scan."
         ),
     ] = "both",
     seed: Annotated[int | None, typer.Option(help="Of the negatives; the run's by default.")] = None,
@@ -56,6 +55,31 @@ def evaluate(
 
     Every figure is given at two values of staleness, which are not comparable with each other.
     """
+    comparison = evaluated(
+        run, part, strategy, negatives, batch_size, staleness, seed, baselines=baselines, device=device
+    )
+    result = {"run": str(run)} | comparison.to_dict()
+    if out is not None:
+        keep(result, out)
+    if as_json:
+        print_json(result)
+    else:
+        stdout.print(as_tables(comparison), highlight=False)
+
+
+def evaluated(
+    run: Path,
+    part: Literal["test", "val"] = "test",
+    strategy: list[str] | None = None,
+    negatives: int = 100,
+    batch_size: int | None = None,
+    staleness: Literal["both", "batch", "0"] = "both",
+    seed: int | None = None,
+    *,
+    baselines: bool = True,
+    device: str = "cpu",
+) -> Comparison:
+    """Return a saved run beside the baselines; see the flags of `evaluate`."""
     from pres.evaluation.compare import STRATEGIES, compare
     from pres.training.config import FitConfig
     from pres.training.opened import open_run
@@ -63,51 +87,30 @@ def evaluate(
 
     for name in strategy or ():
         check_choice("--strategy", name, STRATEGIES)  # what cannot be is said before anything is read
-    if staleness != "both" and not staleness.isdecimal():
-        raise OptionError(f"--staleness {staleness}: give a number of events, 0 or both.")
-    strategies = cast("list[NegativeStrategy]", strategy) or STRATEGIES
     opened = open_run(run, device)
     settings = opened.run.config
-    if batch_size is None:
-        batch_size = settings["eval_batch_size"]
     computing = arithmetic(opened.model.memory.device, settings["precision"])
     with computing, progress_bar("evaluating") as on_progress:
-        comparison = compare(
+        return compare(
             opened.model,
             opened.events,
             part,
-            strategies=strategies,
+            strategies=cast("list[NegativeStrategy]", strategy) or STRATEGIES,
             negatives=negatives,
-            batch_size=batch_size,
+            batch_size=settings["eval_batch_size"] if batch_size is None else batch_size,
             seed=settings["seed"] if seed is None else seed,
-            staleness=_staleness(staleness, batch_size),
+            staleness=0 if staleness == "0" else staleness,
             pool=FitConfig.of(settings).pool,
             anew=settings.get("protocol") == "tgl",
             baselines=baselines,
             on_progress=on_progress,
         )
-    result = {"run": str(run)} | comparison.to_dict()
-    if out is not None:
-        write_whole(out, lambda path: path.write_text(json.dumps(result, indent=2) + "\n"))
-        say(f"evaluation: {out}")
-    if as_json:
-        print_json(result)
-    else:
-        stdout.print(as_tables(comparison), highlight=False)
 
 
-def _staleness(asked: str, batch_size: int) -> Staleness:
-    """Return which staleness a flag asks for; a number must be that of the evaluation's batches, or 0."""
-    if asked == "both":
-        return "both"
-    if int(asked) == 0:
-        return 0
-    if int(asked) != batch_size:
-        raise OptionError(
-            f"--staleness {asked}: this evaluation predicts {batch_size:,} events from the same memory. Give "
-            f"--batch-size {asked}, or --staleness 0."
-        )
-    return "batch"
+def keep(result: dict[str, Any], out: Path) -> None:
+    """Write an evaluation as JSON, and say where."""
+    write_whole(out, lambda path: path.write_text(json.dumps(result, indent=2) + "\n"))
+    say(f"evaluation: {out}")
 
 
 def as_tables(comparison: Comparison) -> Group:

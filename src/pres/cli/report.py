@@ -1,4 +1,4 @@
-"""`pres report`: everything that a folder of results holds, as one HTML file."""
+"""`pres report`: a run, or everything that a folder of results holds, as one HTML file."""
 
 from __future__ import annotations
 
@@ -8,21 +8,39 @@ from typing import Annotated
 import typer
 
 from pres.cli.console import print_json, say
+from pres.cli.evaluate import evaluated, keep
 from pres.cli.source import AsJson, Debug
+from pres.errors import PresError
 
 
 def report(
-    runs: Annotated[Path, typer.Argument(help="The folder of `pres reproduce`, or one with saved runs.")],
+    runs: Annotated[
+        Path, typer.Argument(help="The folder of a run, one with runs in it, or that of `pres reproduce`.")
+    ],
     out: Annotated[
         Path | None, typer.Option(help="Write it here.  \\[default: report.html in the folder]")
     ] = None,
+    evaluate: Annotated[
+        bool, typer.Option(help="Evaluate a run that was not evaluated yet, and keep that in its folder?")
+    ] = True,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Write one self-contained HTML file: tables that sort, figures that zoom, every setting."""
-    from pres.paper.report.write import write_report
+    """Write one self-contained HTML file: tables that sort, figures that zoom, every setting.
 
-    path = write_report(runs, out)
+    Of a run it shows the learning curve, and how good the run is beside EdgeBank and popularity.
+    """
+    from pres.paper.report.contents import EVALUATION
+    from pres.paper.report.write import check_html, write_report
+    from pres.training.folder import RunFolder
+
+    path = check_html(runs / "report.html" if out is None else out)
+    if evaluate and RunFolder(runs).finished and not (runs / EVALUATION).exists():
+        try:
+            keep({"run": str(runs)} | evaluated(runs, staleness="batch").to_dict(), runs / EVALUATION)
+        except PresError as error:  # its events may be gone, or be the user's own
+            say(f"not evaluated: {error}")
+    write_report(runs, path)
     say(f"report: {path}")
     if as_json:
         print_json({"report": str(path), "bytes": path.stat().st_size})

@@ -228,8 +228,8 @@ def _calibrate(decoder: NodeDecoder, inputs: Tensor, target: Tensor) -> None:
     shift = torch.where(rate > 0, 0.0, -NEVER).double()
     for _ in range(CALIBRATION):
         mean = (logits + shift).softmax(dim=1).mean(dim=0)
-        shift += torch.where(rate > 0, rate.log() - mean.log(), 0.0)
-    decoder.out.bias += shift.float()
+        shift = shift + torch.where(rate > 0, rate.log() - mean.log(), 0.0)
+    decoder.out.bias.add_(shift.float())
 
 
 def _best(history: list[DecoderEpoch]) -> DecoderEpoch:

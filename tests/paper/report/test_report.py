@@ -7,11 +7,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import pres
+from pres.cli.commands import app
 from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError
 from pres.paper.report.contents import gather
 from pres.paper.report.write import render, write_report
+from tests.cli.process import printed
 from tests.paper.experiments.small import LITTLE, reproduced
 from tests.paper.report.browser import CHROMIUM, Browser
 from tests.training.runs import trained
@@ -69,6 +72,59 @@ def test_a_run_is_told_by_its_name_and_its_preset(tmp_path: Path, monkeypatch: p
     assert told | expected == told
     assert contents.settings[0].command == "pres train --config config.json --out ../one-again"
     assert "<strong>1</strong> run</li>" in render(Path())
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run, with the report that the command line makes of it."""
+    run = tmp_path_factory.mktemp("reported") / "mine"
+    events = pres.load("synthetic", num_events=1_500)
+    pres.fit(pres.JODIE(events, memory_dim=8), events, batch_size=100, epochs=2, out=run)
+    assert json.loads(printed("report", run, "--json"))["report"] == str(run / "report.html")
+    return run
+
+
+def test_a_run_is_shown_with_its_curve_its_epochs_and_its_evaluation(evaluated: Path) -> None:
+    contents = gather(evaluated)
+    (page,) = contents.pages
+    assert page.name == "mine" and page.curve is not None
+    run = json.loads((evaluated / "run.json").read_text())
+    assert [row[:2] for row in page.epochs.rows] == [(one["epoch"], one["loss"]) for one in run["history"]]
+    kept = json.loads((evaluated / "evaluation.json").read_text())
+    assert page.evaluation is not None and len(page.evaluation.rows) == len(kept["rows"]) == 3 * 4 * 3
+    first, metrics = page.evaluation.rows[0], kept["rows"][0]["metrics"]
+    assert first[:5] == ("JODIE", "random", 200, "all", 225)
+    assert first[5:8] == (100 * metrics["ap"], 100 * metrics["auc"], metrics["mrr"])
+    text = render(evaluated)
+    assert "among 100." in text and "EdgeBank (window)" in text and "popularity" in text
+
+
+def test_a_kept_evaluation_is_shown_and_none_is_made_unasked(
+    evaluated: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "mine"
+    shutil.copytree(evaluated, run)
+    kept = run / "evaluation.json"
+    kept.write_text(kept.read_text().replace("popularity", "wisdom of crowds"))
+    printed("report", run)
+    assert "wisdom of crowds" in (run / "report.html").read_text()
+    kept.unlink()
+    printed("report", run, "--no-evaluate")
+    text = (run / "report.html").read_text()
+    assert not kept.exists() and f"pres evaluate {run} --out {kept}" in text
+    kept.write_text('{"rows": [{}]}')
+    with pytest.raises(UnreadableSourceError, match="damaged"):
+        write_report(run)
+
+
+def test_a_run_that_cannot_be_evaluated_is_reported_all_the_same(tmp_path: Path) -> None:
+    trained(tmp_path / "a")
+    about = json.loads((tmp_path / "a" / "run.json").read_text())
+    about["events"]["origin"] = None
+    (tmp_path / "a" / "run.json").write_text(json.dumps(about))
+    done = CliRunner().invoke(app, ["report", str(tmp_path / "a")], catch_exceptions=False)
+    assert done.exit_code == 0 and "not evaluated: " in done.stderr
+    assert "Learning curve" in (tmp_path / "a" / "report.html").read_text()
 
 
 def test_one_run_has_a_report_that_calls_it_by_its_name(
@@ -158,6 +214,23 @@ def test_a_browser_loads_sorts_and_enlarges_it_without_a_complaint(report: Path,
 
         assert page.complaints() == []
         assert page.requests() == [report.resolve().as_uri()]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to look with")
+def test_the_report_of_a_run_shows_its_curve_and_sorts(
+    evaluated: Path, tmp_path: Path
+) -> None:
+    with Browser(tmp_path / "profile") as page:
+        page.open(evaluated / "report.html")
+        assert page.evaluate("document.querySelector('#run-1 img').getBoundingClientRect().width") > 200
+        rows = "[...document.querySelectorAll('#run-1 > .scroll tbody tr')].map(r => +r.cells[5].dataset.key)"
+        assert len(page.evaluate(rows)) == 36
+        page.evaluate("document.querySelectorAll('#run-1 > .scroll th button')[5].click()")
+        known = [ap for ap in page.evaluate(rows) if ap]
+        assert known == sorted(known)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1200
+        assert page.complaints() == []
+        assert page.requests() == [(evaluated / "report.html").resolve().as_uri()]
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to look with")

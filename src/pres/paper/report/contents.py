@@ -19,6 +19,7 @@ from pres.paper.experiments.registry import EXPERIMENTS
 from pres.paper.experiments.table import Cell, Heading, Table
 from pres.training.folder import RunFolder
 
+EVALUATION = "evaluation.json"  # in a run's folder: what `pres evaluate --out` wrote
 _TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 _RUN_HEADINGS = (
     Heading("run", "run"),
@@ -33,6 +34,25 @@ _RUN_HEADINGS = (
     Heading("val_ap", "validation AP (%)", digits=2),
     Heading("ap", "AP (%)", digits=2),
     Heading("seconds", "s / epoch", repeatable=False),
+)
+_EPOCH_HEADINGS = (
+    Heading("epoch", "epoch"),
+    Heading("loss", "loss", digits=4),
+    Heading("ap", "validation AP (%)", digits=2),
+    Heading("auc", "validation AUC (%)", digits=2),
+    Heading("mrr", "validation MRR", digits=4),
+    Heading("seconds", "seconds", repeatable=False),
+)
+_EVALUATION_HEADINGS = (
+    Heading("scorer", "scorer"),
+    Heading("strategy", "negatives"),
+    Heading("staleness", "staleness"),
+    Heading("group", "group"),
+    Heading("events", "events"),
+    Heading("ap", "AP (%)", digits=2),
+    Heading("auc", "AUC (%)", digits=2),
+    Heading("mrr", "MRR", digits=4),
+    Heading("hits_10", "Hits@10 (%)", digits=1),
 )
 _JOB_HEADINGS = (
     Heading("job", "job"),
@@ -65,7 +85,17 @@ class Settings:
     title: str
     text: str
     command: str | None
-    picture: Picture | None = None
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """How one run went and how good it is."""
+
+    name: str
+    curve: Picture | None
+    epochs: Table
+    evaluation: Table | None
+    evaluated: str  # what the evaluation is of, or the command that makes it
 
 
 @dataclass(frozen=True)
@@ -75,6 +105,7 @@ class Told:
     row: tuple[Cell, ...]
     settings: Settings
     environment: dict[str, Any] | None  # None: there is no result yet
+    page: RunPage | None = None  # of a run
 
 
 @dataclass(frozen=True)
@@ -85,6 +116,7 @@ class Contents:
     sections: tuple[Section, ...]
     jobs: Table
     runs: Table
+    pages: tuple[RunPage, ...]  # of the runs
     unfinished: tuple[str, ...]  # the folders of runs without a result
     settings: tuple[Settings, ...]
     environments: tuple[dict[str, Any], ...]
@@ -120,6 +152,7 @@ def gather(folder: Path) -> Contents:
         sections=sections,
         jobs=Table(_JOB_HEADINGS, tuple(job.row for job in jobs)),
         runs=Table(_RUN_HEADINGS, tuple(run.row for run in runs)),
+        pages=tuple(run.page for run in runs if run.page is not None),
         unfinished=tuple(str(path) for path in begun if not RunFolder(path).finished),
         settings=tuple(one.settings for one in told),
         environments=_distinct(one.environment for one in told if one.environment is not None),
@@ -185,15 +218,51 @@ def _run(file: Path, root: Path) -> Told:
     sizes = run["batch_size"], run["step_size"], run["config"].get("preset"), smoothed
     about = shown, run["dataset"] + variant, run["model"], *sizes
     scores = 100 * run["val"]["ap"], 100 * run["test"]["ap"], float(run["seconds_per_epoch"])
-    curve = path / "learning.png"
     settings = Settings(
         name=shown,
         title=f"{run['model']} on {run['dataset']}: {shown}",
         text=json.dumps(read_json(path / "config.json"), indent=1, ensure_ascii=False),
         command=_train_again(path) if RunFolder(path).repeatable else None,
-        picture=picture(curve) if curve.exists() else None,
     )
-    return Told((*about, run["seed"], run["epochs"], *scores), settings, run["environment"])
+    row = (*about, run["seed"], run["epochs"], *scores)
+    return Told(row, settings, run["environment"], _page(path, shown, run))
+
+
+def _page(path: Path, shown: str, run: dict[str, Any]) -> RunPage:
+    """Return how a run went and, if it was evaluated, how good it is beside the baselines."""
+    epochs = tuple(
+        (one["epoch"], one["loss"], *_percent(one["val"]), one["val"]["mrr"], float(one["seconds"]))
+        for one in run["history"]
+    )
+    curve = path / "learning.png"
+    evaluation, evaluated = None, shlex.join(["pres", "evaluate", str(path), "--out", str(path / EVALUATION)])
+    if (path / EVALUATION).exists():
+        found = read_json(path / EVALUATION)
+        evaluation = Table(_EVALUATION_HEADINGS, tuple(_evaluated(row) for row in found["rows"]))
+        part = {"test": "test", "val": "validation"}[found["part"]]
+        evaluated = (
+            f"{found['events']:,} events of the {part} part, from {found['begins']} to {found['ends']}. "
+            f"AP and AUC are against one negative per event, ranks among {found['negatives']:,}."
+        )
+    return RunPage(
+        name=shown,
+        curve=picture(curve) if curve.exists() else None,
+        epochs=Table(_EPOCH_HEADINGS, epochs),
+        evaluation=evaluation,
+        evaluated=evaluated,
+    )
+
+
+def _evaluated(row: dict[str, Any]) -> tuple[Cell, ...]:
+    of, found = (row["scorer"], row["strategy"], row["staleness"], row["group"]), row["metrics"]
+    if found is None:  # the group has no events
+        return (*of, 0, None, None, None, None)
+    return (*of, found["events"], *_percent(found), found["mrr"], 100 * found["hits_10"])
+
+
+def _percent(metrics: dict[str, Any]) -> tuple[float, float]:
+    """Return AP and AUC in per cent."""
+    return 100 * metrics["ap"], 100 * metrics["auc"]
 
 
 def _train_again(path: Path) -> str:

@@ -15,11 +15,16 @@ from pres.storage import write_whole
 def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
     """Write the report of a folder of results, by default as ``report.html`` inside it; return where."""
     folder = Path(folder)
-    path = folder / "report.html" if out is None else Path(out)
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise OptionError(f"{path}: a report is written as .html; give a name that ends so.")
+    path = check_html(folder / "report.html" if out is None else Path(out))
     text = render(folder)
     return write_whole(path, lambda unfinished: unfinished.write_text(text, encoding="utf-8"))
+
+
+def check_html(path: Path) -> Path:
+    """Return the path of a report, which must be named as one."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise OptionError(f"{path}: a report is written as .html; give a name that ends so.")
+    return path
 
 
 def render(folder: Path) -> str:
