@@ -10,7 +10,7 @@ import torch
 import pres
 from pres.cli.classify import as_tables, classify, scored
 from pres.cli.console import stdout
-from pres.data.stream import StreamInfo
+from pres.data.info import StreamInfo
 from pres.errors import LabelError, OptionError, SourceNotFoundError, StorageError
 from pres.training.checkpoint import load_tensors
 from pres.training.opened import open_run

@@ -92,7 +92,6 @@ def scored(found: Classification, events: EventStream) -> pl.DataFrame:
     """Return every event with its part, its label and its score: of two labels that of the larger."""
     import polars as pl
 
-
     sizes = zip(("train", "val", "test"), events.split(), strict=True)
     assert events.label is not None
     columns = {

@@ -99,9 +99,7 @@ def test_a_run_is_shown_with_its_curve_its_epochs_and_its_evaluation(evaluated: 
     assert "among 100." in text and "EdgeBank (window)" in text and "popularity" in text
 
 
-def test_a_kept_evaluation_is_shown_and_none_is_made_unasked(
-    evaluated: Path, tmp_path: Path
-) -> None:
+def test_a_kept_evaluation_is_shown_and_none_is_made_unasked(evaluated: Path, tmp_path: Path) -> None:
     run = tmp_path / "mine"
     shutil.copytree(evaluated, run)
     kept = run / "evaluation.json"
@@ -217,9 +215,7 @@ def test_a_browser_loads_sorts_and_enlarges_it_without_a_complaint(report: Path,
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to look with")
-def test_the_report_of_a_run_shows_its_curve_and_sorts(
-    evaluated: Path, tmp_path: Path
-) -> None:
+def test_the_report_of_a_run_shows_its_curve_and_sorts(evaluated: Path, tmp_path: Path) -> None:
     with Browser(tmp_path / "profile") as page:
         page.open(evaluated / "report.html")
         assert page.evaluate("document.querySelector('#run-1 img').getBoundingClientRect().width") > 200
