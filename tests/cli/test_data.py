@@ -26,7 +26,7 @@ def test_diagnose_prints_one_json_object_and_draws_a_picture(clicks: Path) -> No
 
 def test_diagnose_prints_tables_and_takes_named_columns_without_a_note(clicks: Path) -> None:
     done = run("diagnose", clicks, "--src", "user", "--dst", "item", "--time", "ts", "--bipartite",
-               "--batch-size", "30", "--batch-size", "60", "--ties", "whole")  # fmt: skip
+               "--time-unit", "s", "--batch-size", "30", "--batch-size", "60", "--ties", "whole")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "300" in done.stdout and "ties: whole" in done.stdout
     assert "note:" not in done.stderr
