@@ -1,5 +1,7 @@
 """What README and docs show in Python runs as shown, in order, page by page."""
 
+import inspect
+import pydoc
 import re
 import subprocess
 import sys
@@ -121,3 +123,19 @@ def test_the_architecture_page_has_the_layers_of_the_import_contract() -> None:
     (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
     rows = [re.findall(r"`(\w+)`", line) for line in shown.splitlines()[2:]]
     assert rows == [layer.replace("pres.", "").split(" | ") for layer in layers]
+
+
+REFERENCE = re.findall(r"^::: ([\w.]+)", (ROOT / "docs/reference.md").read_text(), flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_a_name_of_the_reference_has_a_docstring(name: str) -> None:
+    documented = pydoc.locate(name)
+    assert documented is not None, f"there is no {name}"
+    assert (documented.__doc__ or "").strip()
+
+
+def test_the_reference_has_every_public_name() -> None:
+    shown = {name.removeprefix("pres.") for name in REFERENCE}
+    modules = {name for name in pres.__all__ if inspect.ismodule(getattr(pres, name))}
+    assert set(pres.__all__) - modules - shown <= {"Notice", "PresError", "build_model"}
