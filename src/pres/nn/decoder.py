@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from pres.nn.scoring import scores
-
 LIMIT = 10.0  # standard deviations
 
 
@@ -22,9 +20,11 @@ class LinkDecoder(nn.Module):
         return self.join(self.src(src), self.dst(dst))
 
     def in_rows(self, h: Tensor, b: int, k: int) -> Tensor:
-        """Return logits `[b, k]` of sources with the ``k`` that each meets; see `pres.nn.scoring.scores`."""
-        layers = self.src, self.dst, self.out
-        return scores(h, b, k, *(weight for layer in layers for weight in (layer.weight, layer.bias)))
+        """Return logits `[b, k]` of sources with the ``k`` that each meets.
+
+        ``h`` `[b + b k, dim]` are the sources' embeddings, then row by row those of whom they meet.
+        """
+        return self.join(self.src(h[:b]).unsqueeze(1), self.dst(h[b:]).view(b, k, -1))
 
     def join(self, of_src: Tensor, of_dst: Tensor) -> Tensor:
         """Return logits `[...]` of what ``src`` and ``dst`` made of embeddings, each of them once."""

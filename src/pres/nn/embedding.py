@@ -15,7 +15,6 @@ from pres.errors import OptionError
 from pres.nn.attention import LinearAttention
 from pres.nn.features import EdgeFeatures
 from pres.nn.ops import Asked, Picked, Ranking, Slots, ranking, rows
-from pres.nn.projection import projected
 from pres.nn.time_encoding import TimeEncoding
 
 
@@ -95,7 +94,7 @@ class TimeProjection(nn.Module):
         """Return embeddings `[r, dim]` of memories `[u, dim]`; roots `[r]` are positions among them."""
         memory = memory if self.norm is None else self.norm(memory)
         elapsed = (since_event / self.unit).clamp(min=0).log1p().to(memory.dtype)
-        return projected(memory, roots, elapsed, self.weight)
+        return rows(memory, roots) * (1 + elapsed.unsqueeze(1) * self.weight)
 
 
 class TemporalAttention(nn.Module):

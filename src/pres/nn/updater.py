@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from pres.errors import OptionError
 from pres.nn.attention import LinearAttention
-from pres.nn.cells import gru
+from pres.nn.functional import gru_of_own_state
 from pres.nn.ops import Asked, Picked, Slots
 
 
@@ -33,7 +33,11 @@ class GRUUpdater(nn.Module):
 
     def forward(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
         """Return new memories `[w, d]` from old ones and messages `[w, m]`, one to each."""
-        return gru(self.cell, _side_by_side(messages), memory, self.repeated)
+        message = _side_by_side(messages)
+        if self.repeated:
+            return gru_of_own_state(self.cell, message, memory)
+        moved: Tensor = self.cell(message, memory)
+        return moved
 
 
 class RNNUpdater(nn.Module):
@@ -96,6 +100,7 @@ class MailboxAttention(LinearAttention):
         """Return new memories `[w, d]` from old ones, and messages `[s, m]` in the slots of mailboxes."""
         read = self.read(self.query(memory), messages, Asked(slots))
         if self.cell is not None:
-            return gru(self.cell, read, memory)
+            moved: Tensor = self.cell(read, memory)
+            return moved
         assert self.norm is not None and self.out is not None
         return torch.relu(self.dropout(self.out(self.norm(read + memory))))
