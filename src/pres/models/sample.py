@@ -213,7 +213,7 @@ class SubgraphSampler(nn.Module):
             )
 
         embedding = self.embedding
-        looks_up = isinstance(embedding, TemporalAttention) and embedding.looks_up(not self.per_node)
+        looks_up = isinstance(embedding, TemporalAttention) and embedding.features.dim > 0
         return subgraphs_of(
             pairs.src,
             pairs.dst,
@@ -232,6 +232,4 @@ class SubgraphSampler(nn.Module):
         if subgraph.ranked is None or not isinstance(self.embedding, TemporalAttention):
             return subgraph
         dtype = self.memory.dtype
-        return replace(
-            subgraph, prepared=self.embedding.prepare(subgraph.ranked, subgraph.hops, dtype, subgraph.apart)
-        )
+        return replace(subgraph, prepared=self.embedding.prepare(subgraph.ranked, subgraph.hops, dtype))

@@ -133,23 +133,14 @@ class TemporalAttention(nn.Module):
             _AttentionLayer(size, row_dim, time.dim, dim, heads, dropout) for size in sizes
         )
 
-    def looks_up(self, shared: bool) -> bool:
-        """Whether each distinct event of a hop is looked up once; ``shared``: many slots are of one event."""
-        return self.features.dim > 0 and (shared or self.features.embedded_dim > 0)
-
-    def prepare(self, roots: Ranking, hops: Sequence[Hop], dtype: torch.dtype, shared: bool) -> Beforehand:
-        """Return what `forward` needs to know of roots and hops that weights do not matter to.
-
-        ``shared`` says whether many slots are of the same events.
-        """
+    def prepare(self, roots: Ranking, hops: Sequence[Hop], dtype: torch.dtype) -> Beforehand:
+        """Return what `forward` needs to know of roots and hops that weights do not matter to."""
         for hop in hops if torch.is_grad_enabled() else ():
             _ = hop.by_node  # only gradients need it
         if any(weight.requires_grad for part in (self.features, self.time) for weight in part.parameters()):
             return Beforehand(roots, None)
         with torch.no_grad():
-            if self.looks_up(shared):
-                return Beforehand(roots, [self._of_events(hop, dtype) for hop in hops])
-            return Beforehand(roots, [[Picked(self._of_slots(hop, dtype))] for hop in hops])
+            return Beforehand(roots, [self._of_events(hop, dtype) for hop in hops])
 
     def forward(
         self,
@@ -191,15 +182,6 @@ class TemporalAttention(nn.Module):
         if not self.features.dim:
             return [age]
         return [Picked(self.features(hop.by_event.values, dtype), hop.by_event.place), age]
-
-    def _of_slots(self, hop: Hop, dtype: torch.dtype) -> Tensor:
-        """Return the same side by side `[s, d]`, each slot's written where it is to be."""
-        width = self.features.dim + self.time.dim
-        found = torch.empty(len(hop.event), width, dtype=dtype, device=hop.event.device)
-        features, age = torch.split(found, [self.features.dim, self.time.dim], dim=1)
-        self.features.write(hop.event, features)
-        self.time.write(hop.age, age)
-        return found
 
 
 class _AttentionLayer(LinearAttention):

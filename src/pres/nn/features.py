@@ -46,15 +46,6 @@ class EdgeFeatures(nn.Module):
             return torch.empty(*events.shape, 0, dtype=dtype, device=events.device)
         return rows(self.x, events).sub_(self.mean).div_(self.spread).to(dtype)
 
-    def write(self, events: Tensor, out: Tensor) -> None:
-        """Write the features of events `[n]`, all of them numeric, to ``out`` `[n, dim]`."""
-        if self.x is not None:
-            if out.dtype == self.x.dtype:
-                torch.index_select(self.x, 0, events, out=out)
-            else:
-                out.copy_(self.x.index_select(0, events))
-            out.sub_(self.mean).div_(self.spread)
-
     def embedded(self, events: Tensor, dtype: torch.dtype) -> Tensor:
         """Return the embedded categories `[..., embedded_dim]` of events `[...]`."""
         if self.categories is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,19 +35,8 @@ class TimeEncoding(nn.Module):
 
     def forward(self, difference: Tensor) -> Tensor:
         """Return `[..., dim]` for differences `[...]` of any number type."""
-        return torch.cos(self._angle(difference))
-
-    def write(self, difference: Tensor, out: Tensor) -> None:
-        """Write the encodings of differences `[n]` to ``out`` `[n, dim]`; frequencies are fixed."""
-        out.copy_(self._angle(difference).cos_())  # several threads are slow on rows apart
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *more: Any) -> None:
-        state_dict.setdefault(f"{prefix}limit", torch.full_like(self.limit, math.inf))  # as it once was
-        super()._load_from_state_dict(state_dict, prefix, *more)
-
-    def _angle(self, difference: Tensor) -> Tensor:
         scaled = (difference / self.scale).to(self.frequency.dtype).clamp(max=self.limit)
-        return torch.addcmul(self.phase, scaled.unsqueeze(-1), self.frequency)
+        return torch.cos(torch.addcmul(self.phase, scaled.unsqueeze(-1), self.frequency))
 
 
 def limit_times(model: nn.Module, longest: float) -> None:
