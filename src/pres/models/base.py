@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from pres.data.incidence import distinct
 from pres.data.stream import EventStream
 from pres.errors import OptionError, check_choice
-from pres.models.checks import check_next, check_parts, check_room, check_stands, check_whole, num_batches_of
+from pres.models.checks import check_next, check_stands, check_whole, num_batches_of
+from pres.models.composition import check_composition
 from pres.models.mailed import MailWindow
 from pres.models.routing import MessageRouting, RawMessages, raw_messages_of, routings_of
 from pres.models.sample import Embedding, SubgraphSampler
@@ -90,9 +91,8 @@ class MDGNN(SubgraphSampler):
         self.neighbours, self.aggregate, self.deliver_to = neighbours, aggregate, deliver_to
         self.per_node, self.visibility, self.strategy = embed == "node", visibility, strategy
         self.node_encoding = NodeEncoding(events.num_nodes, 0) if node_encoding is None else node_encoding
-        check_parts(memory, message, updater, deliver_to)
-        if isinstance(memory, Memory) and isinstance(message, IdentityMessage):
-            check_room(memory, message, self.node_encoding, aggregate)
+        parts = memory, message, updater, embedding, self.node_encoding
+        check_composition(events.num_nodes, *parts, aggregate, deliver_to)
         node_dim = self.node_encoding.dim + (0 if events.node_x is None else events.node_x.shape[1])
         self.node_projection = nn.Linear(node_dim, memory.dim) if node_dim else None
         self.register_buffer("node_x", events.node_x, persistent=False)

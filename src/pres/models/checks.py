@@ -1,61 +1,13 @@
-"""Whether a model can be asked what it is asked."""
+"""Whether a model that stands where it stands can be asked what it is asked."""
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from pres.data.stream import EventStream
 from pres.errors import OptionError
-from pres.nn.mailbox_scan import MailboxScan
-from pres.nn.memory import Memory
-from pres.nn.message import EventMessage, IdentityMessage
-from pres.nn.node_encoding import NodeEncoding
-from pres.nn.scan_mailboxes import ScanMailboxes
-from pres.nn.scan_memory import ScanMemory
-from pres.nn.scan_updater import ScanUpdater
+from pres.nn.memory import MemoryStore
 from pres.sampling.index import check_slice
-
-
-def check_room(memory: Memory, message: IdentityMessage, node_encoding: NodeEncoding, aggregate: str) -> None:
-    """Raise unless mail has the room for what a model sends, no more and no less."""
-    numeric, mailed = message.features.numeric_dim, message.mailed
-    if aggregate == "mean" and numeric and not mailed:
-        raise OptionError(
-            "aggregate='mean' keeps the mean of numeric features in mail: give mailed=True to the message, "
-            f"and Memory(…, feature_dim={2 * node_encoding.dim + numeric})."
-        )
-    room, needed = memory.mail_dim - 2 * memory.dim, 2 * node_encoding.dim + (numeric if mailed else 0)
-    if room != needed:
-        otherwise = (
-            f", or mailed={not mailed} to the message"
-            if room == 2 * node_encoding.dim + (0 if mailed else numeric)
-            else ""
-        )
-        raise OptionError(
-            f"mail has room for {room} numbers beside two memories, but {needed} are sent: "
-            f"2 x {node_encoding.dim} of node encodings, {needed - 2 * node_encoding.dim} features. "
-            f"Give Memory(…, feature_dim={needed}){otherwise}."
-        )
-
-
-def check_parts(memory: nn.Module, message: nn.Module, updater: nn.Module, deliver_to: str) -> None:
-    """Raise unless memory, message and updater are all made for the same kind of scan, or none for any."""
-    given = ", ".join(type(part).__name__ for part in (memory, message, updater))
-    kinds = (memory, ScanMemory), (message, EventMessage), (updater, ScanUpdater | MailboxScan)
-    scanning = [isinstance(part, kind) for part, kind in kinds]
-    if any(scanning) != all(scanning):
-        raise OptionError(
-            "a scan needs all of ScanMemory, EventMessage and ScanUpdater; or ScanMailboxes, EventMessage "
-            f"and MailboxScan. The model was given {given}."
-        )
-    if not any(scanning):
-        return
-    mailed = isinstance(memory, ScanMailboxes), isinstance(updater, MailboxScan), deliver_to == "neighbours"
-    if any(mailed) != all(mailed):
-        raise OptionError(
-            "in a scan, mail needs all of ScanMailboxes, MailboxScan and deliver_to='neighbours'; the model "
-            f"was given {given} and deliver_to={deliver_to!r}."
-        )
 
 
 def check_whole(events: EventStream, times: Tensor, nodes: int) -> None:
@@ -76,7 +28,7 @@ def num_batches_of(batches: EventStream, b: int) -> int:
     return num_batches
 
 
-def check_next(batch: EventStream, start: int, times: Tensor, memory: Memory | ScanMemory) -> None:
+def check_next(batch: EventStream, start: int, times: Tensor, memory: MemoryStore) -> None:
     """Raise unless ``batch`` is of the stream with these times, and not in the memory yet."""
     check_slice(batch, times, "the model")
     known = memory.position
@@ -91,7 +43,7 @@ def _known_already(known: int, start: int) -> OptionError:
     )
 
 
-def check_stands(memory: ScanMemory, start: int) -> None:
+def check_stands(memory: MemoryStore, start: int) -> None:
     """Raise unless memory has taken in all events up to a batch that is to be scanned, and none of it."""
     known = memory.position
     if start < known:
@@ -104,7 +56,7 @@ def check_stands(memory: ScanMemory, start: int) -> None:
 
 
 def check_pairs(
-    src: Tensor, dst: Tensor, t: Tensor, position: int, times: Tensor, memory: Memory | ScanMemory
+    src: Tensor, dst: Tensor, t: Tensor, position: int, times: Tensor, memory: MemoryStore
 ) -> None:
     """Raise unless these are pairs, and of a time that neither the memory nor ``position`` is beyond."""
     if src.ndim != 1 or not src.shape == dst.shape == t.shape:

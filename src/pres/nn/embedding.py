@@ -63,7 +63,7 @@ class IdentityEmbedding(nn.Module):
 
     def __init__(self, memory_dim: int) -> None:
         super().__init__()
-        self.dim = memory_dim
+        self.dim, self.widths = memory_dim, {"memory": memory_dim}
 
     def forward(self, memory: Tensor, roots: Tensor, since_event: Tensor, hops: Sequence[Hop]) -> Tensor:
         """Return embeddings `[r, dim]` of memories `[u, dim]`; roots `[r]` are positions among them."""
@@ -86,7 +86,7 @@ class TimeProjection(nn.Module):
 
     def __init__(self, memory_dim: int, unit: float, norm: bool = False) -> None:
         super().__init__()
-        self.dim, self.unit = memory_dim, unit
+        self.dim, self.unit, self.widths = memory_dim, unit, {"memory": memory_dim}
         self.norm = nn.LayerNorm(memory_dim) if norm else None
         self.weight = nn.Parameter(torch.randn(memory_dim) / memory_dim**0.5)
 
@@ -125,7 +125,7 @@ class TemporalAttention(nn.Module):
             raise OptionError(
                 f"layers={layers}, heads={heads}: at least one each, and heads must divide {dim}."
             )
-        self.dim, self.hops = dim, layers
+        self.dim, self.hops, self.widths = dim, layers, {"memory": memory_dim}
         self.features, self.time = features, time
         sizes = [memory_dim] + [dim] * (layers - 1)
         row_dim = features.dim + time.dim

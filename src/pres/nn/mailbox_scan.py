@@ -60,6 +60,8 @@ class MailboxScan(nn.Module):
         if heads < 1 or memory_dim % heads:
             raise OptionError(f"heads={heads} must divide memory_dim={memory_dim}.")
         self.heads, self.passes = heads, passes
+        self.widths = {"memory": memory_dim, "node encoding": encoding_dim}
+        self.widths |= {"features": feature_dim, "time": time_dim}
         self.sizes = [memory_dim, memory_dim, encoding_dim, encoding_dim, feature_dim]
         self.mail = nn.Linear(sum(self.sizes), memory_dim)
         self.query = nn.Linear(memory_dim, memory_dim)

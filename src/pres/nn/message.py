@@ -22,11 +22,14 @@ class IdentityMessage(nn.Module):
             kept. Those of one event are looked up when the message is made, as categories are.
     """
 
+    begins_with_memory = True  # that of the node which the mail is about
+
     def __init__(
         self, memory: Memory, features: EdgeFeatures, time: TimeEncoding, mailed: bool = False
     ) -> None:
         super().__init__()
         self.features, self.time, self.mailed = features, time, mailed
+        self.widths = {"mail": memory.mail_dim}
         self._looked_up = features.embedded_dim + (0 if mailed else features.numeric_dim)
         self.dim = self.width = memory.mail_dim + self._looked_up + time.dim  # of everything; time comes last
 
@@ -55,6 +58,8 @@ class IdentityMessage(nn.Module):
 
 class MLPMessage(IdentityMessage):
     """The message is a learned summary of everything."""
+
+    begins_with_memory = False
 
     def __init__(
         self,

@@ -34,6 +34,7 @@ class ScanUpdater(nn.Module):
         if passes not in (1, 2):
             raise OptionError(f"passes={passes}: a scan makes 1 or 2 of them.")
         self.passes = passes
+        self.widths = {"memory": memory_dim, "node encoding": encoding_dim, "message": event_dim}
         self.sizes = [memory_dim, encoding_dim, memory_dim, encoding_dim, event_dim]
         self.update, self.new = (nn.Linear(sum(self.sizes), memory_dim) for _ in range(2))
         nn.init.constant_(self.update.bias, UPDATED)

@@ -25,6 +25,7 @@ class GRUUpdater(nn.Module):
     def __init__(self, message_dim: int, memory_dim: int, repeated: bool = False) -> None:
         super().__init__()
         self.cell, self.repeated = nn.GRUCell(message_dim, memory_dim), repeated
+        self.widths = {"message": message_dim, "memory": memory_dim}
 
     @property
     def of_messages(self) -> list[Tensor]:
@@ -51,6 +52,7 @@ class RNNUpdater(nn.Module):
     def __init__(self, message_dim: int, memory_dim: int) -> None:
         super().__init__()
         self.cell = nn.RNNCell(message_dim, memory_dim)
+        self.widths = {"message": message_dim, "memory": memory_dim}
 
     @property
     def of_messages(self) -> list[Tensor]:
@@ -87,6 +89,7 @@ class MailboxAttention(LinearAttention):
         if heads < 1 or memory_dim % heads:
             raise OptionError(f"heads={heads} must divide memory_dim={memory_dim}.")
         super().__init__(memory_dim, message_dim, memory_dim, heads, dropout)
+        self.widths = {"message": message_dim, "memory": memory_dim}
         self.cell = nn.GRUCell(memory_dim, memory_dim) if gate else None
         self.norm = None if gate else nn.LayerNorm(memory_dim)
         self.out = None if gate else nn.Linear(memory_dim, memory_dim)
