@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from pres.cli.console import print_json, say, stderr, stdout, stoppable
+from pres.cli.model import ModelName
 from pres.cli.source import AsJson, Debug, Source, open_events, reads_events
 
 
 @reads_events
 def batches(
     source: Source,
-    model: Annotated[Literal["tgn", "jodie", "apan"], typer.Option(help="Which model.")] = "jodie",
+    model: ModelName = "jodie",
     batch_size: Annotated[int, typer.Option(help="Events per batch of the standard.")] = 200,
     factor: Annotated[int, typer.Option(help="How many times as large the larger batches are.")] = 16,
     epochs: Annotated[int, typer.Option(help="Epochs of each training.")] = 5,

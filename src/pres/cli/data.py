@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pres.cli.console import plain, print_json, say, say_probe, stderr, stdout, stoppable
+from pres.cli.model import known
 from pres.cli.source import AsJson, Debug, Source, open_events, reads_events
 from pres.errors import OptionError
 
@@ -25,8 +26,11 @@ def diagnose(
         int, typer.Option(help="Of a longer stream only the last so many events are looked at.")
     ] = 1_000_000,
     advise: Annotated[
-        Literal["tgn", "jodie", "apan"] | None,
-        typer.Option(help="Train this model shortly, and say how large batches may be for it."),
+        str | None,
+        typer.Option(
+            help="Train this model, such as tgn, shortly, and say how large batches may be for it.",
+            callback=known,
+        ),
     ] = None,
     tolerance: Annotated[
         float | None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pres.cli.console import say, stderr
 from pres.cli.source import open_events
-from pres.cli.train import Model, named_values
+from pres.cli.train import named_values
 from pres.errors import OptionError
 from pres.settings import Settings
 
@@ -66,7 +66,7 @@ def chosen_subject(
 
 
 def made_subject(
-    source: str, reading: dict[str, Any], model: Model, option: list[str] | None, seed: int, device: str
+    source: str, reading: dict[str, Any], model: str, option: list[str] | None, seed: int, device: str
 ) -> Subject:
     """Return a new model on the events of a file or a dataset."""
     from pres.models.registry import build_model

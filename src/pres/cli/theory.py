@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 import typer
 
 from pres.cli.console import print_json, say, stderr, stdout
+from pres.cli.model import AnyModel, ModelName
 from pres.cli.source import AsJson, Debug, Source, reads_events
 from pres.cli.subject import chosen_subject, made_subject
-from pres.cli.train import Model
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Measure what the paper proves.", no_args_is_help=True)
 
 Png = Annotated[Path | None, typer.Option(help="Also draw the result as a picture here.")]
-ModelName = Annotated[Model, typer.Option(help="Which model.")]
 ModelOption = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", help="An option of the model, as memory_dim=64; repeatable."),
@@ -27,7 +26,6 @@ SourceOrRun = Annotated[
     str | None, typer.Argument(help="A file of events, a store's folder or a dataset's name; not with --run.")
 ]
 SavedRun = Annotated[Path | None, typer.Option(help="Take model, weights and events of this saved run.")]
-AnyModel = Annotated[Model | None, typer.Option(help="Which model.  \\[default: tgn]")]
 Epochs = Annotated[
     int | None, typer.Option(help="Epochs to train before measuring; 0: none.  \\[default: 1]")
 ]

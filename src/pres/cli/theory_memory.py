@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 import typer
 
 from pres.cli.console import stderr
+from pres.cli.model import AnyModel
 from pres.cli.source import AsJson, Debug, reads_events
 from pres.cli.subject import chosen_subject
 from pres.cli.theory import (
-    AnyModel,
     Device,
     Epochs,
     Events,

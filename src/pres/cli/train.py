@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pres.cli.console import plain, print_json, say, say_probe, stderr, stdout, stoppable
+from pres.cli.model import AnyModel
 from pres.cli.source import SOURCE_HELP, AsJson, Debug, open_events, reads_events
 from pres.errors import OptionError
 
 if TYPE_CHECKING:
     from pres.training.checkpoint import EpochResult
 
-Model = Literal["tgn", "jodie", "apan"]
 Precision = Literal["float32", "bfloat16"]
 
 
 @reads_events
 def train(
     source: Annotated[str | None, typer.Argument(help=SOURCE_HELP)] = None,
-    model: Annotated[Model | None, typer.Option(help="Which model.  \\[default: tgn]")] = None,
+    model: AnyModel = None,
     option: Annotated[
         list[str] | None,
         typer.Option(

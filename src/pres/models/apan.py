@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from pres.data.stream import EventStream
 from pres.errors import check_choice
@@ -38,6 +38,12 @@ class APAN(MDGNN):
         edge_features: Whether to use the events' features: True, False, or None for those there are.
         node_features: Whether to use the nodes' features, likewise.
     """
+
+    tgl: ClassVar[dict[str, Any]] = {
+        "gate": False,
+        "dropout": 0.1,
+        "node_encoding_dim": 0,
+    }
 
     def __init__(
         self,

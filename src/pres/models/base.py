@@ -10,7 +10,7 @@ batch's loss.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -57,8 +57,10 @@ class MDGNN(SubgraphSampler):
         visibility: Which events neighbours come from, see `TemporalIndex.cutoffs`.
         strategy: Which of them: the most ``"recent"`` or ``"uniform"`` ones.
         node_encoding: Who the nodes are; it goes into mail (the memory must have room) and embedding.
-        options: The arguments of the model's own class, kept with its runs; None for a model of one's own.
+        options: The arguments of the model's own class, kept with its runs; None: those of `build_model`.
     """
+
+    tgl: ClassVar[dict[str, Any]] = {}  # what differs from our defaults in TGL (its configs, memorys.py)
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from pres.data.stream import EventStream
 from pres.errors import check_choice
@@ -34,6 +34,8 @@ class TGN(MDGNN):
         edge_features: Whether to use the events' features: True, False, or None for those there are.
         node_features: Whether to use the nodes' features, likewise.
     """
+
+    tgl: ClassVar[dict[str, Any]] = {"dropout": 0.2, "node_encoding_dim": 0}
 
     def __init__(
         self,

@@ -129,7 +129,7 @@ class TrainConfig(FitConfig):
     reading: dict[str, Any] = pydantic.Field(
         default_factory=dict
     )  # how to read it: options of pres.read or pres.load
-    model: Literal["tgn", "jodie", "apan"] = "tgn"
+    model: str = "tgn"  # a name in the registry of models
     model_options: dict[str, Any] = pydantic.Field(default_factory=dict)  # arguments of the model
 
     @property

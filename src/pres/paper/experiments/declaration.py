@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from matplotlib.figure import Figure
 
-from pres.models.registry import TGL
+from pres.models import registry
 from pres.paper.experiments.available import has_labels
 from pres.paper.experiments.budget import Budget
 from pres.paper.experiments.job import Job, Kind, Point, arm_name
@@ -179,7 +179,7 @@ def smoothing_of(stated: Mapping[str, Any] | None) -> PRES | None:
 def config_of(settings: Mapping[str, Any]) -> TrainConfig:
     """Return all settings of the training that a job states."""
     stated = {name: value for name, value in settings.items() if name not in NOT_CONFIG}
-    options = TGL[settings["model"]] | settings.get("model_options", {})
+    options = registry.MODELS[settings["model"]].tgl | settings.get("model_options", {})
     smoothing = smoothing_of(settings["smoothing"])
     return TrainConfig.of(stated | {"model_options": options, "smoothing": smoothing})
 
