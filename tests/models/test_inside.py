@@ -8,14 +8,15 @@ import pytest
 import torch
 
 from pres.models import MDGNN
+from pres.models.sequential import sequential_memory
 from pres.sampling import TemporalBatches
 from tests.models.conftest import KINDS, make, random_events, stream_of
 
 
 def scores_inside(model: MDGNN, batch: Any, negatives: torch.Tensor) -> torch.Tensor:
-    inside = model.sequential.memory(model, batch)
-    subgraph = model.sample(batch, negatives, inside=inside)
-    return torch.cat([part.flatten() for part in model.score(subgraph, model.states_of(subgraph, inside))])
+    inside = sequential_memory(model, batch)
+    subgraph = inside.sample(batch, negatives)
+    return torch.cat([part.flatten() for part in model.score(subgraph, inside.states_of(subgraph))])
 
 
 @pytest.mark.parametrize("b", [1, 13, 70])
@@ -34,7 +35,7 @@ def test_scores_are_those_of_one_event_at_a_time(kind: str, b: int) -> None:
             slow.update_state(single)
         joined = [torch.cat([pair[side].flatten() for pair in expected]) for side in (0, 1)]
         assert torch.allclose(found, torch.cat(joined), atol=1e-10)
-        fast.update_state(batch, sequential=True)
+        sequential_memory(fast, batch).commit()
         compared += len(found)
     assert compared == 3 * 150
 
@@ -46,12 +47,12 @@ def test_a_part_of_a_batch_sees_what_the_whole_does(kind: str) -> None:
     model.update_state(stream[:40])
     batch = stream[40:120]
     negatives = (batch.dst.unsqueeze(1) + 1) % stream.num_nodes
-    inside = model.sequential.memory(model, batch)
-    whole = model.sample(batch, negatives, inside=inside)
-    expected = model.score(whole, model.states_of(whole, inside))[0]
+    inside = sequential_memory(model, batch)
+    whole = inside.sample(batch, negatives)
+    expected = model.score(whole, inside.states_of(whole))[0]
     for start, stop in ((0, 25), (25, 80)):
-        part = model.sample(batch[start:stop], negatives[start:stop], 40, inside=inside)
-        assert torch.allclose(model.score(part, model.states_of(part, inside))[0], expected[start:stop])
+        part = inside.sample(batch[start:stop], negatives[start:stop], 40)
+        assert torch.allclose(model.score(part, inside.states_of(part))[0], expected[start:stop])
 
 
 def test_each_node_once_is_as_just_before_its_event() -> None:
@@ -59,12 +60,12 @@ def test_each_node_once_is_as_just_before_its_event() -> None:
     stream = stream_of(random_events(seed=6, n=150))
     fast, slow = make("tgn", stream, embed="node"), make("tgn", stream, embed="node")
     for model in (fast, slow):
-        model.update_state(stream[:40], sequential=True)
+        sequential_memory(model, stream[:40]).commit()
     batch = stream[40:100]
-    inside = fast.sequential.memory(fast, batch)
+    inside = sequential_memory(fast, batch)
     negatives = (batch.dst.unsqueeze(1) + 1) % stream.num_nodes
-    subgraph = fast.sample(batch[25:], negatives[25:], 40, inside=inside)
-    found = fast.score(subgraph, fast.states_of(subgraph, inside))
+    subgraph = inside.sample(batch[25:], negatives[25:], 40)
+    found = fast.score(subgraph, inside.states_of(subgraph))
     for e, single in enumerate(TemporalBatches(batch, 1)):
         own = slow.sample(single, negatives[e : e + 1])
         expected = slow.score(own, slow.updated_memory(own.nodes))
@@ -80,7 +81,7 @@ def test_gradients_reach_the_last_update(kind: str) -> None:
     stream = stream_of(random_events(seed=7, n=150))
     fast, slow = make(kind, stream), make(kind, stream)
     for model in (fast, slow):
-        model.update_state(stream[:40], sequential=True)
+        sequential_memory(model, stream[:40]).commit()
     batch = stream[40:100]
     negatives = (batch.dst.unsqueeze(1) + 1) % stream.num_nodes
     found = torch.autograd.grad(scores_inside(fast, batch, negatives).sum(), list(fast.updater.parameters()))

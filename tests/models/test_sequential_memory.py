@@ -7,6 +7,7 @@ from pres.errors import OptionError
 from pres.models import MDGNN
 from pres.models.incidences import BatchIncidences, find_incidences
 from pres.models.scratch import scratch_of
+from pres.models.sequential import sequential_memory
 from pres.sampling import TemporalBatches
 from tests.models.conftest import KINDS, make, random_events, stream_of
 
@@ -45,7 +46,7 @@ def test_exact_memory_is_that_of_one_event_at_a_time(kind: str, b: int, visibili
     fast, slow = make(kind, stream, **options), make(kind, stream, **options)
     done = 0
     for batch in TemporalBatches(stream, b):
-        fast.update_state(batch, sequential=True)
+        sequential_memory(fast, batch).commit()
         for single in TemporalBatches(batch, 1):
             slow.update_state(single)
         done += len(batch)
@@ -57,10 +58,10 @@ def test_exact_memory_is_that_of_one_event_at_a_time(kind: str, b: int, visibili
 def test_memory_before_each_event_is_what_one_event_at_a_time_measures(kind: str) -> None:
     stream = stream_of(random_events(seed=5, n=150))
     fast, slow = make(kind, stream), make(kind, stream)
-    fast.update_state(stream[:30], sequential=True)
+    sequential_memory(fast, stream[:30]).commit()
     one_at_a_time(slow, stream, 30)
     batch = stream[30:90]
-    found = fast.sequential.memory(fast, batch)
+    found = sequential_memory(fast, batch)
     for e, single in enumerate(TemporalBatches(batch, 1)):
         for end, half in ((single.src, found.incidences.of_src[e]), (single.dst, found.incidences.of_dst[e])):
             expected = slow.updated_memory(end)
@@ -101,21 +102,21 @@ def test_levels_are_found_once_for_a_model_and_its_copies(monkeypatch: pytest.Mo
         for replayed in (scratch_of(model), model):
             replayed.reset()
             for batch in TemporalBatches(stream, 50):
-                replayed.update_state(batch, sequential=True)
+                sequential_memory(replayed, batch).commit()
     assert len(found) == 3
 
 
 def test_what_has_no_order_of_single_events_is_refused() -> None:
     stream = stream_of(random_events(seed=8, n=150))
     with pytest.raises(OptionError, match="needs a mailbox of several slots"):
-        make("apan", stream, aggregate="mean").update_state(stream[:10], sequential=True)
+        sequential_memory(make("apan", stream, aggregate="mean"), stream[:10])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_last_update_is_left_to_the_next_loss(kind: str) -> None:
     stream = stream_of(random_events(seed=9, n=150))
     model = make(kind, stream)
-    model.update_state(stream[:50], sequential=True)
+    sequential_memory(model, stream[:50]).commit()
     subgraph = model.sample(stream[50:60], stream[50:60].dst.unsqueeze(1))
     model.score(subgraph, model.updated_memory(subgraph.nodes))[0].sum().backward()  # type: ignore[no-untyped-call]
     for name, parameter in model.updater.named_parameters():

@@ -13,7 +13,7 @@ from pres.data.incidence import distinct
 from pres.data.stream import EventStream
 from pres.models import MDGNN, States
 from pres.models.scanned import Scanned
-from pres.models.sequential import SequentialMemory
+from pres.models.sequential import SequentialMemory, sequential_memory
 from pres.sampling import TemporalBatches
 
 PAIRS_AT_ONCE = 20_000  # pairs that a model scores in one go, so that many negatives fit into memory
@@ -55,10 +55,14 @@ class ModelScorer:
         states, inside = None, None
         with _evaluating(self.model):
             if self.staleness == 0:
-                inside = self.model.sequential.memory(self.model, batch)
+                inside = sequential_memory(self.model, batch)
             for some in torch.split(negatives, columns, dim=1):
-                subgraph = self.model.sample(batch, some, inside=inside, strictly=True)
-                states = self.model.states_of(subgraph, inside)
+                if inside is None:
+                    subgraph = self.model.sample(batch, some)
+                    states = self.model.updated_memory(subgraph.nodes)
+                else:
+                    subgraph = inside.sample(batch, some, strictly=True)
+                    states = inside.states_of(subgraph)
                 positive, negative = self.model.score(subgraph, states)
                 against.append(negative)
         self._scored = (batch, states if inside is None else None, inside)
@@ -107,10 +111,26 @@ def take_in(
     """
     smoothing = model.smoothing
     if smoothing is None or "event" not in smoothing.observes or not (smoothing.live or follow):
-        model.update_state(batch, states, sequential, inside=inside)
+        _update_state(model, batch, states, sequential, inside)
         return
     endpoints = distinct(torch.cat([batch.src, batch.dst]))
-    model.update_state_observed(batch, {"event": endpoints}, states, sequential, inside=inside)
+    states = model.updated_memory(endpoints) if states is None else states
+    update = model.pending_update({"event": endpoints}, states)
+    _update_state(model, batch, states, sequential, inside)
+    smoothing.observe(*update)
+
+
+def _update_state(
+    model: MDGNN,
+    batch: EventStream,
+    states: States | None,
+    sequential: bool,
+    inside: SequentialMemory | None,
+) -> None:
+    if sequential and not model.scans:
+        (inside or sequential_memory(model, batch, states)).commit()
+    else:
+        model.update_state(batch, states)
 
 
 def replay(

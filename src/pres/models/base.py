@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Literal, Self
 import torch
 from torch import Tensor, nn
 
-from pres.data.incidence import distinct
 from pres.data.stream import EventStream
 from pres.errors import OptionError, check_choice
 from pres.models.checks import check_next, check_stands, check_whole, num_batches_of
@@ -24,7 +23,6 @@ from pres.models.mailed import MailWindow
 from pres.models.routing import MessageRouting, RawMessages, raw_messages_of, routings_of
 from pres.models.sample import Embedding, SubgraphSampler
 from pres.models.scanned import Scanned, Window
-from pres.models.sequential import SequentialMemory, SequentialPass
 from pres.models.states import States, corrected
 from pres.models.subgraph import Subgraph
 from pres.nn.decoder import LinkDecoder
@@ -104,7 +102,7 @@ class MDGNN(SubgraphSampler):
         self._t = events.t
         self._events = events if isinstance(memory, ScanMemory) else None
         self.smoothing: Smoothing | None = None  # of the memory; pres.fit puts it here
-        self.sequential = SequentialPass()
+        self.levels: dict[tuple[int, int], Tensor] = {}  # of batches, kept by `pres.models.sequential`
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Follow `to` and its kin: index and times move with the weights, but keep their type."""
@@ -200,12 +198,6 @@ class MDGNN(SubgraphSampler):
         moved: Tensor = self.updater(memory, self.message(mail, difference), mail.slots)
         return moved
 
-    def states_of(self, subgraph: Subgraph, inside: SequentialMemory | None = None) -> States:
-        """Return the memory of a subgraph's nodes as it sees them."""
-        if inside is None or subgraph.version is None:
-            return self.updated_memory(subgraph.nodes)
-        return inside.updated_memory(subgraph.nodes, subgraph.version)
-
     def embed(self, subgraph: Subgraph, states: States) -> Tensor:
         """Return the embeddings `[r, dim]` of the subgraph's roots."""
         memory = states.memory
@@ -260,31 +252,24 @@ class MDGNN(SubgraphSampler):
         self,
         batch: EventStream,
         states: States | None = None,
-        sequential: bool = False,
         routing: MessageRouting | None = None,
-        inside: SequentialMemory | None = None,
         places: Tensor | None = None,
     ) -> None:
         """Write the memory of the batch's nodes, then send the mail of its events.
 
-        Mail is written where `updated_memory` reads it: take gradients of what was measured before.
+        Each node is updated once, by its last event in the batch, as if its others had not been;
+        `pres.models.sequential` takes every event in, in its order. Mail is written where `updated_memory`
+        reads it: take gradients of what was measured before.
 
         Args:
             batch: The next events of the stream.
             states: The memory of their nodes (among others'); without it they are measured now.
-            sequential: Whether every event is applied in its order, as if they came one at a time. By default
-                each node of the batch is updated once, by its last event, as if its others had not been.
             routing: What `route` says of the batch, if it was asked before.
-            inside: The sequential memory inside the batch, if that is known already.
             places: Where the batch's distinct nodes are among ``states``, if that is known already.
         """
         check_next(batch, batch.offset, self._t, self.memory)
         if isinstance(self.memory, ScanMemory):
             self.scanned(self.window(batch.offset, batch.offset + len(batch))).commit()
-            return
-        if sequential:
-            self.sequential.update_state(inside or self.sequential.memory(self, batch, states))
-            self.memory.advance(batch.offset + len(batch))
             return
         if routing is None:
             routing = self.route(batch)
@@ -301,24 +286,14 @@ class MDGNN(SubgraphSampler):
         self.memory.advance(batch.offset + len(batch))
 
     @torch.no_grad()
-    def update_state_observed(
-        self,
-        batch: EventStream,
-        roles: Mapping[Role, Tensor],
-        states: States | None = None,
-        sequential: bool = False,
-        routing: MessageRouting | None = None,
-        inside: SequentialMemory | None = None,
-    ) -> None:
-        """`update_state`, after which smoothing observes what pending mail did to the memory of some nodes.
+    def pending_update(
+        self, roles: Mapping[Role, Tensor], states: States
+    ) -> tuple[Update, dict[Role, Tensor]]:
+        """Return what pending mail does to the memory of nodes, and where those of each role are among them.
 
-        ``roles`` are the distinct nodes of each role, those of the batch's events among them; ``states``, if
-        given, hold all of them.
+        It is for `Smoothing.observe`, once the batch is taken in. ``roles`` are distinct nodes, all of them
+        among the ``states``.
         """
-        assert self.smoothing is not None
-        if states is None:
-            endpoints = [] if routing is None else [routing.endpoints]
-            states = self.updated_memory(distinct(torch.cat([*endpoints, *roles.values()])))
         update = Update(
             states.nodes,
             states.previous,
@@ -328,9 +303,7 @@ class MDGNN(SubgraphSampler):
             self.mailboxes.received(states.nodes),
         )
         places = {role: states.places_of(nodes) for role, nodes in roles.items()}
-        places = {role: place[states.pending[place]] for role, place in places.items()}
-        self.update_state(batch, states, sequential, routing, inside)
-        self.smoothing.observe(update, places)
+        return update, {role: place[states.pending[place]] for role, place in places.items()}
 
     def _send_mail(self, batch: EventStream, routing: MessageRouting) -> None:
         """Give every recipient of this batch one mail: of its last event, or the mean of all."""

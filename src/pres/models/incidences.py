@@ -7,7 +7,6 @@ that follows from the node's memory at its incidence before, and from the mail t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -15,12 +14,10 @@ from torch import Tensor
 from pres.data.incidence import incidences as incidences_of
 from pres.data.stream import EventStream
 from pres.errors import OptionError
+from pres.models.base import MDGNN
 from pres.models.routing import RawMessages, one_per_event, raw_messages_of
 from pres.nn.memory import Memory
 from pres.nn.ops import rows
-
-if TYPE_CHECKING:
-    from pres.models.base import MDGNN
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from pres.data.incidence import distinct
 from pres.data.stream import EventStream
+from pres.models.base import MDGNN
 from pres.models.incidences import BatchIncidences, Versions
 from pres.models.routing import RawMessages
 from pres.nn.memory import Mail
 from pres.nn.ops import Picked, Slots, rows
-
-if TYPE_CHECKING:
-    from pres.models.base import MDGNN
 
 
 class Contents:

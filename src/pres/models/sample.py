@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from pres.data.incidence import first_of_equal
 from pres.data.stream import EventStream
 from pres.models.checks import check_next, check_pairs, num_batches_of
 from pres.models.scanned import Window
-from pres.models.subgraph import Inside, Subgraph, subgraphs_of
+from pres.models.subgraph import Inside, Subgraph, pairs_subgraphs
 from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjection
 from pres.nn.memory import Memory
 from pres.nn.ops import rows
 from pres.nn.scan_memory import ScanMemory
 from pres.sampling import Neighbours, TemporalIndex
 from pres.sampling.index import Strategy, Visibility
-
-if TYPE_CHECKING:
-    from pres.models.sequential import SequentialMemory
 
 Embedding = IdentityEmbedding | TimeProjection | TemporalAttention
 
@@ -51,8 +47,6 @@ class SubgraphSampler(nn.Module):
         negatives: Tensor,
         batch_start: int | None = None,
         seed: int = 0,
-        inside: SequentialMemory | None = None,
-        strictly: bool = False,
     ) -> Subgraph:
         """Return what predicting ``batch`` against ``negatives`` `[b, count]` needs to see.
 
@@ -61,12 +55,7 @@ class SubgraphSampler(nn.Module):
             negatives: Other destinations.
             batch_start: Where the temporal batch began that ``batch`` is a part of.
             seed: Of ``"uniform"`` neighbours.
-            inside: The memory between that batch's events: each is seen just before itself, instead of as the
-                batch found it.
-            strictly: Whether that is just before the first event of the batch at its own time.
         """
-        if inside is not None:
-            return self.with_prepared(self._sample_inside(batch, negatives, seed, inside, strictly))
         (subgraph,) = self.sample_batches(batch, negatives, len(batch), seed, batch_start)
         return self.with_prepared(subgraph)
 
@@ -108,25 +97,7 @@ class SubgraphSampler(nn.Module):
                 )
                 cutoffs = torch.minimum(cutoffs, starts)
         group = batch_number if self.per_node else None
-        return self._views(batches, negatives, t, cutoffs, seed, group, num_batches=num_batches)
-
-    def _sample_inside(
-        self, part: EventStream, negatives: Tensor, seed: int, inside: SequentialMemory, strictly: bool
-    ) -> Subgraph:
-        whole = inside.batch
-        check_next(part, whole.offset, self._t, self.memory)
-        at = torch.arange(len(part), device=whole.t.device) + (part.offset - whole.offset)
-        places = rows(first_of_equal(whole.t), at) if strictly else at
-        asked = places if self.per_node else at  # once per node is as things were at its place
-        cutoffs = None
-        if self.embedding.hops and self.index is not None:
-            cutoffs = self.index.cutoffs(whole, "fresh")[asked]
-            if self.visibility == "batch":
-                cutoffs = torch.minimum(cutoffs, whole.offset + places)
-        group = places if self.per_node else None
-        within = Inside(inside.incidences, places)
-        (subgraph,) = self._views(part, negatives, whole.t[asked], cutoffs, seed, group, within)
-        return subgraph
+        return self.subgraphs_of(batches, negatives, t, cutoffs, seed, group, num_batches=num_batches)
 
     def sample_window(self, window: Window, negatives: Tensor, staleness: int, seed: int = 0) -> Subgraph:
         """Return what predicting the batch of a window against ``negatives`` `[b, count]` needs to see.
@@ -160,7 +131,7 @@ class SubgraphSampler(nn.Module):
             if some.start < some.stop or not b:
                 part = torch.arange(some.stop - some.start, device=at.device) // max(1, whole // count)
                 group = part * (len(events) + 1) + places[some] if self.per_node else None
-                found += self._views(
+                found += self.subgraphs_of(
                     window.batch[some],
                     negatives[some],
                     rows(events.t, asked[some]),
@@ -192,10 +163,10 @@ class SubgraphSampler(nn.Module):
             cutoffs = self.index.cutoff_at(t)
             if self.per_node or self.visibility == "batch":
                 cutoffs = cutoffs.clamp(max=position)
-        (subgraph,) = self._views(Pairs(src, dst), src.new_empty(len(src), 0), t, cutoffs, seed, group)
+        (subgraph,) = self.subgraphs_of(Pairs(src, dst), src.new_empty(len(src), 0), t, cutoffs, seed, group)
         return self.with_prepared(subgraph)
 
-    def _views(
+    def subgraphs_of(
         self,
         pairs: EventStream | Pairs,
         negatives: Tensor,
@@ -206,6 +177,8 @@ class SubgraphSampler(nn.Module):
         inside: Inside | None = None,
         num_batches: int = 1,
     ) -> list[Subgraph]:
+        """Return the subgraphs of pairs and negatives by this model's index; see `pairs_subgraphs`."""
+
         def find(nodes: Tensor, cutoffs: Tensor) -> list[Neighbours]:
             assert self.index is not None
             return self.index.hops(
@@ -214,7 +187,7 @@ class SubgraphSampler(nn.Module):
 
         embedding = self.embedding
         looks_up = isinstance(embedding, TemporalAttention) and embedding.features.dim > 0
-        return subgraphs_of(
+        return pairs_subgraphs(
             pairs.src,
             pairs.dst,
             negatives,

@@ -41,5 +41,5 @@ def scratch_of(model: Model) -> Model:
 
 def _copy(model: Model, shared: Iterable[Tensor]) -> Model:
     # What is known of the stream alone is shared; so are levels, wherever they are found first.
-    kept = {id(part): part for part in (*shared, model.index, model._events, model._t, model.sequential)}
+    kept = {id(part): part for part in (*shared, model.index, model._events, model._t, model.levels)}
     return copy.deepcopy(model, kept).eval()

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from pres.data.incidence import first_of_equal
 from pres.data.stream import EventStream
+from pres.models.base import MDGNN
+from pres.models.checks import check_next
 from pres.models.incidences import BatchIncidences, find_incidences
 from pres.models.reading import Contents, Reading
 from pres.models.states import States, corrected, joined
+from pres.models.subgraph import Inside, Subgraph
 from pres.nn.ops import rows
-
-if TYPE_CHECKING:
-    from pres.models.base import MDGNN
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,35 @@ class SequentialMemory:
     def memory(self) -> Tensor:
         """The memory `[h, d]` just before each incidence."""
         return self.contents.memory
+
+    def sample(self, part: EventStream, negatives: Tensor, seed: int = 0, strictly: bool = False) -> Subgraph:
+        """Return what predicting events of the batch needs to see, each as memory is just before it.
+
+        Args:
+            part: The batch, or a part of it.
+            negatives: Other destinations `[p, count]`.
+            seed: Of ``"uniform"`` neighbours.
+            strictly: Whether that is just before the first event of the batch at its own time.
+        """
+        model, whole = self.model, self.batch
+        check_next(part, whole.offset, model._t, model.memory)
+        at = torch.arange(len(part), device=whole.t.device) + (part.offset - whole.offset)
+        places = rows(first_of_equal(whole.t), at) if strictly else at
+        asked = places if model.per_node else at  # once per node is as things were at its place
+        cutoffs = None
+        if model.embedding.hops and model.index is not None:
+            cutoffs = model.index.cutoffs(whole, "fresh")[asked]
+            if model.visibility == "batch":
+                cutoffs = torch.minimum(cutoffs, whole.offset + places)
+        group = places if model.per_node else None
+        within = Inside(self.incidences, places)
+        (subgraph,) = model.subgraphs_of(part, negatives, whole.t[asked], cutoffs, seed, group, within)
+        return model.with_prepared(subgraph)
+
+    def states_of(self, subgraph: Subgraph) -> States:
+        """Return the memory of the nodes of a subgraph that `sample` returned."""
+        assert subgraph.version is not None
+        return self.updated_memory(subgraph.nodes, subgraph.version)
 
     def updated_memory(self, nodes: Tensor, version: Tensor) -> States:
         """Return the memory of nodes `[u]`, each as soon as it has so many raw messages `[u]` of the batch.
@@ -76,60 +105,19 @@ class SequentialMemory:
             last_event=torch.where(begun, last_event, reading.stored.last_event),
         )
 
-
-class SequentialPass:
-    """Computes sequential memory; the levels of a batch are found once, and kept.
-
-    A level holds the incidences that wait for none but those of lower levels. So the memories are those of a
-    pass that takes one event at a time.
-    """
-
-    def __init__(self) -> None:
-        self._levels: dict[tuple[int, int], Tensor] = {}
-
     @torch.no_grad()
-    def memory(self, model: MDGNN, batch: EventStream, states: States | None = None) -> SequentialMemory:
-        """Return the memory just before each event of the batch.
-
-        Args:
-            model: The model, its memory as the batch finds it.
-            batch: The next events.
-            states: The memory of the batch's nodes at its beginning, among others', if that is known.
-        """
-        incidences = find_incidences(model, batch)
-        nodes, place = torch.unique_consecutive(incidences.node, return_inverse=True)
-        if states is None:
-            states = model.updated_memory(nodes)
-        place = states.places_of(nodes)[place]
-        memory, last_update = states.kept.detach()[place], states.last_update[place]
-        contents = Contents(model, batch, incidences, memory)
-        if len(incidences.moved):
-            mail = Reading(model, batch, incidences, incidences.versions, contents)
-            last_update[incidences.moved] = mail.newest_t
-            for some in self._by_level(batch, incidences):
-                contents.write(incidences.moved[some], mail.update(contents, last_update, some))
-        return SequentialMemory(model, batch, incidences, contents, last_update)
-
-    def _by_level(self, batch: EventStream, incidences: BatchIncidences) -> list[Tensor]:
-        """Return the moved incidences level by level, as places among them."""
-        key = (batch.offset, len(batch))
-        if key not in self._levels:
-            self._levels[key] = incidences.levels().to(torch.int32)
-        level = self._levels[key].to(incidences.node.device)
-        order = torch.argsort(level, stable=True)
-        return list(torch.split(order, torch.bincount(level)[1:].tolist()))
-
-    def update_state(self, found: SequentialMemory) -> None:
-        """Take in a batch as if its events came in their order; see `MDGNN.update_state`.
+    def commit(self) -> None:
+        """Let the model's memory take in the batch as if its events came in their order.
 
         Each node keeps its memory just before its last event, and the mail of that event: the last update is
         left to the next batch, where its loss reaches it.
         """
+        check_next(self.batch, self.batch.offset, self.model._t, self.model.memory)
         state, batch, incidences, raw_messages = (
-            found.model.mailboxes,
-            found.batch,
-            found.incidences,
-            found.incidences.raw_messages,
+            self.model.mailboxes,
+            self.batch,
+            self.incidences,
+            self.incidences.raw_messages,
         )
         last = incidences.last
         _, place, counts = torch.unique_consecutive(raw_messages.to, return_inverse=True, return_counts=True)
@@ -137,7 +125,45 @@ class SequentialPass:
         from_end = ends[place] - 1 - torch.arange(len(place), device=place.device)
         newest = (from_end < state.slots).nonzero().squeeze(1)  # the others would be lost at once
         rank = (counts.clamp(max=state.slots)[place] - 1 - from_end)[newest]
-        kept, content = raw_messages[newest], rows(found.contents.table, incidences.about[newest])
-        state.write(incidences.node[last], found.memory[last], found.last_update[last])
+        kept, content = raw_messages[newest], rows(self.contents.table, incidences.about[newest])
+        state.write(incidences.node[last], self.memory[last], self.last_update[last])
         state.write_mail(kept.to, content, batch.offset + kept.at, batch.t[kept.at], rank)
         state.write_last_event(incidences.node[last], batch.t[incidences.event[last]])
+        state.advance(batch.offset + len(batch))
+
+
+@torch.no_grad()
+def sequential_memory(model: MDGNN, batch: EventStream, states: States | None = None) -> SequentialMemory:
+    """Return the memory just before each event of a batch.
+
+    A level holds the incidences that wait for none but those of lower levels. So the memories are those of a
+    pass that takes one event at a time.
+
+    Args:
+        model: The model, its memory as the batch finds it.
+        batch: The next events.
+        states: The memory of the batch's nodes at its beginning, among others', if that is known.
+    """
+    incidences = find_incidences(model, batch)
+    nodes, place = torch.unique_consecutive(incidences.node, return_inverse=True)
+    if states is None:
+        states = model.updated_memory(nodes)
+    place = states.places_of(nodes)[place]
+    memory, last_update = states.kept.detach()[place], states.last_update[place]
+    contents = Contents(model, batch, incidences, memory)
+    if len(incidences.moved):
+        mail = Reading(model, batch, incidences, incidences.versions, contents)
+        last_update[incidences.moved] = mail.newest_t
+        for some in _by_level(model, batch, incidences):
+            contents.write(incidences.moved[some], mail.update(contents, last_update, some))
+    return SequentialMemory(model, batch, incidences, contents, last_update)
+
+
+def _by_level(model: MDGNN, batch: EventStream, incidences: BatchIncidences) -> list[Tensor]:
+    """Return the moved incidences level by level, as places among them; levels are found once, and kept."""
+    key = (batch.offset, len(batch))
+    if key not in model.levels:
+        model.levels[key] = incidences.levels().to(torch.int32)
+    level = model.levels[key].to(incidences.node.device)
+    order = torch.argsort(level, stable=True)
+    return list(torch.split(order, torch.bincount(level)[1:].tolist()))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor
 
-from pres.models.incidences import BatchIncidences
-from pres.models.scanned import Window
 from pres.nn.embedding import Beforehand, Hop
 from pres.nn.ops import Parts, Ranking, Slots, distinct_of_each, ranking, rankings, rows
 from pres.sampling import Neighbours
@@ -48,15 +46,31 @@ class Subgraph:
         return self.to[:, 1:]
 
 
+class Versions(Protocol):
+    """The memories that nodes have one after another inside a batch, by number: see `BatchIncidences`."""
+
+    def version(self, nodes: Tensor, places: Tensor) -> Tensor:
+        """Return which memory each of nodes `[q]` has just before the batch's events at ``places`` `[q]`."""
+        ...
+
+    def state_keys(self, nodes: Tensor, version: Tensor) -> Tensor:
+        """Return a number `[q]` for each node and version."""
+        ...
+
+    def of_state_keys(self, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return whether the batch made each version, its node, and the version."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Inside:
     """Where in a temporal batch pairs are asked: what they see is the memory just before that place."""
 
-    incidences: BatchIncidences | Window
+    incidences: Versions
     places: Tensor  # [b] of each pair, counted from the batch's first event
 
 
-def subgraphs_of(
+def pairs_subgraphs(
     src: Tensor,
     dst: Tensor,
     negatives: Tensor,

@@ -196,7 +196,11 @@ def _take_in(model: MDGNN, prepared: Prepared, states: States | None) -> None:
         roles["event"] = distinct(torch.cat([batch.src, batch.dst]))
     if "negative" in smoothing.observes:
         roles["negative"] = distinct(prepared.negatives)
-    model.update_state_observed(batch, roles, states, routing=routing)
+    if states is None:
+        states = model.updated_memory(distinct(torch.cat([routing.endpoints, *roles.values()])))
+    update = model.pending_update(roles, states)
+    model.update_state(batch, states, routing=routing)
+    smoothing.observe(*update)
 
 
 def _gradient_norm(optimiser: torch.optim.Optimizer) -> Tensor:

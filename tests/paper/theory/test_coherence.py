@@ -9,6 +9,7 @@ from torch import Tensor
 from pres.data.stream import EventStream
 from pres.errors import OptionError
 from pres.models import MDGNN
+from pres.models.sequential import sequential_memory
 from pres.paper.theory.coherence import Coherence, coherence_of, memory_coherence
 from pres.sampling import NegativeSampler, TemporalBatches
 from tests.models.conftest import KINDS, make, random_events, stream_of
@@ -71,7 +72,7 @@ def coherence_by_hand(
 @pytest.mark.parametrize("kind", KINDS)
 def test_coherence_is_that_of_every_pair_held_by_itself(kind: str, fresh: Fresh, wrt: Respect) -> None:
     model = make(kind, STREAM)
-    model.update_state(STREAM[:40], sequential=True)
+    sequential_memory(model, STREAM[:40]).commit()
     batch = STREAM[40:56]
     negatives = (batch.dst.unsqueeze(1) + 4) % 12
     expected = coherence_by_hand(model, batch, negatives, fresh, wrt)
@@ -94,7 +95,7 @@ def test_rows_hold_the_quantiles_of_all_batches() -> None:
             pairs = coherence_by_hand(exact, batch, negatives, "after", "memory")
             mu += [inner / square for inner, square in pairs.values()]
             sizes += [len(pending_of(batch, e)) for e in pairs]
-            exact.update_state(batch, sequential=True)
+            sequential_memory(exact, batch).commit()
         values = torch.tensor(mu, dtype=torch.float64)
         assert (row.batches, row.sampled, row.near_zero) == (events // row.batch_size, len(mu), 0)
         assert row.with_pending == pytest.approx(len(mu) / events)

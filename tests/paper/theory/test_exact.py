@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from pres.models import MDGNN
+from pres.models.sequential import sequential_memory
 from pres.paper.theory.exact import MemoryInside, nodes_of, replay_exactly
 from pres.sampling import TemporalBatches
 from pres.smoothing import PRES
@@ -18,7 +19,7 @@ def memory_of(model: MDGNN, node: int) -> torch.Tensor:
 def test_memory_around_each_event_is_that_of_one_event_at_a_time(kind: str) -> None:
     """Also of nodes whose event it is not: a neighbour's mail moves them in APAN, and nothing does else."""
     fast, slow = make(kind, STREAM), make(kind, STREAM)
-    fast.update_state(STREAM[:25], sequential=True)
+    sequential_memory(fast, STREAM[:25]).commit()
     for single in TemporalBatches(STREAM[:25], 1):
         slow.update_state(single)
     batch = STREAM[25:80]

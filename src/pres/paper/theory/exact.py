@@ -11,6 +11,7 @@ from pres.data.incidence import distinct
 from pres.data.stream import EventStream
 from pres.models import MDGNN
 from pres.models.scratch import scratch_of
+from pres.models.sequential import sequential_memory
 from pres.sampling import TemporalBatches
 
 AT_ONCE = 4_096  # memories computed together: a mailbox of ten mails each is large
@@ -29,7 +30,7 @@ def replay_exactly(model: MDGNN, batches: TemporalBatches) -> Iterator[tuple[MDG
     copied = exact_copy(model)
     for batch in batches:
         yield copied, batch
-        copied.update_state(batch, sequential=True)
+        sequential_memory(copied, batch).commit()
 
 
 def nodes_of(batch: EventStream) -> Tensor:
@@ -49,7 +50,7 @@ class MemoryInside:
         self.model, self.batch = model, batch
         with torch.no_grad():
             self.start = model.updated_memory(nodes_of(batch))
-            self.found = model.sequential.memory(model, batch, self.start)
+            self.found = sequential_memory(model, batch, self.start)
         self.incidences = self.found.incidences
 
     def before(self, event: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,6 +12,7 @@ from pres.data.stream import EventStream
 from pres.errors import OptionError
 from pres.models import MDGNN
 from pres.models.scratch import scratch_of
+from pres.models.sequential import sequential_memory
 from pres.sampling import TemporalBatches
 
 
@@ -69,9 +70,9 @@ def sequential_loss(model: MDGNN, batch: EventStream, negatives: Tensor) -> Tens
     The memory of ``model``, which has no smoothing, must be the exact one before the batch. Gradients reach
     the last update of a memory, as in batches of one event.
     """
-    inside = model.sequential.memory(model, batch)
-    subgraph = model.sample(batch, negatives, inside=inside)
-    positive, negative = model.score(subgraph, model.states_of(subgraph, inside))
+    inside = sequential_memory(model, batch)
+    subgraph = inside.sample(batch, negatives)
+    positive, negative = model.score(subgraph, inside.states_of(subgraph))
     return softplus(-positive).mean() + softplus(negative).mean()
 
 

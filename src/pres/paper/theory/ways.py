@@ -12,6 +12,7 @@ from pres.data.incidence import incidences
 from pres.data.stream import EventStream
 from pres.models import MDGNN, States
 from pres.models.scratch import scratch_of
+from pres.models.sequential import sequential_memory
 from pres.paper.theory.exact import exact_copy, nodes_of
 from pres.sampling import TemporalBatches
 from pres.smoothing import Smoothing, Update
@@ -45,7 +46,7 @@ def resynchronised(
         copied.update_state(batch)
         updated, mails = copied.updated_memory(nodes), copied.mailboxes.received(nodes)
         copied.memory.restore(begin)
-        copied.update_state(batch, sequential=True)
+        sequential_memory(copied, batch).commit()
         found = [
             updated.memory if filter_ is None else _corrected(filter_, updated, mails) for filter_ in filters
         ]
@@ -76,7 +77,7 @@ def exactly(model: MDGNN, batches: TemporalBatches, on_batch: Callable[[], objec
     for batch in batches:
         nodes = nodes_of(batch)
         start = copied.updated_memory(nodes).memory
-        copied.update_state(batch, sequential=True)
+        sequential_memory(copied, batch).commit()
         found.append(Truth(start, copied.updated_memory(nodes).memory, _repeated(batch, nodes)))
         on_batch()
     return found
@@ -97,9 +98,9 @@ def carried(
     for batch in batches:
         nodes = nodes_of(batch)
         states = copied.updated_memory(nodes)
-        if filter_ is None:
-            copied.update_state(batch, states)
-        else:
-            copied.update_state_observed(batch, {"event": nodes}, states)
+        update = None if filter_ is None else copied.pending_update({"event": nodes}, states)
+        copied.update_state(batch, states)
+        if filter_ is not None and update is not None:
+            filter_.observe(*update)
         yield copied.updated_memory(nodes).kept
         on_batch()
