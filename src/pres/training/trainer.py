@@ -46,7 +46,8 @@ class Trainer:
         if config.batch_size >= train:
             raise OptionError(
                 f"batch_size={config.batch_size:,} makes one batch of the {train:,} training events; the "
-                f"memory learns from the second on. Use at most {train // 2:,}."
+                "memory learns from the second on. "
+                + (f"Use at most {train // 2:,}." if train > 1 else "There are too few events to train on.")
             )
         check_scan(model, config)
         keep_large_blocks()
