@@ -69,7 +69,7 @@ def groups(table: pl.DataFrame) -> Iterator[tuple[tuple[str, str, str, int], pl.
 def whole_table(table: pl.DataFrame) -> str:
     """Return AP at both values of staleness, and the paired differences to standard b = 200, of every row."""
     lines = [
-        "| stream | model | way | b | validation | test | − standard 200 | test, staleness 0 | seeds |",
+        "| stream | model | variant | b | validation | test | − standard 200 | test, staleness 0 | seeds |",
         "|---|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     for (dataset, model, way, b), runs in groups(against(table, "standard", STANDARD)):
@@ -93,7 +93,7 @@ def summary(table: pl.DataFrame) -> str:
     """Return the mean differences of each way over the same pairs and seeds of the whole streams."""
     some = shared(table.filter(pl.col("dataset").is_in(WHOLE)), COMPARED)
     lines = [
-        "| way | b | − standard, 200 | − muon, 200 | − scan, 200 | lowest pair | pairs | runs |",
+        "| variant | b | − standard, 200 | − muon, 200 | − scan, 200 | lowest pair | pairs | runs |",
         "|---|---:|---:|---:|---:|---|---:|---:|",
     ]
     for way, b in COMPARED if len(some) else ():
