@@ -160,7 +160,8 @@ def test_a_group_without_events_has_no_metrics() -> None:
     found = compare(pres.JODIE(events, memory_dim=8, time_dim=4), events, batch_size=10)
     unseen = [row for row in found.rows if row.group == "unseen"]
     assert unseen and all(row.metrics is None and row.fallback_share is None for row in unseen)
-    assert "–" in shown(found)
+    text = shown(found)
+    assert "popularity" in text and "  unseen  " not in text and "  seen  " not in text
 
 
 def test_the_comparison_is_plain_values_and_a_table(comparison: Comparison) -> None:

@@ -20,14 +20,6 @@ if TYPE_CHECKING:
 
 def classify(
     run: Annotated[Path, typer.Argument(help="The folder of a saved run.")],
-    epochs: Annotated[int, typer.Option(help="Epochs of the decoder; the best on validation counts.")] = 20,
-    lr: Annotated[float, typer.Option(help="Learning rate of the decoder.")] = 5e-4,
-    seed: Annotated[int, typer.Option(help="Of the decoder: the same seed gives the same numbers.")] = 0,
-    batch_size: Annotated[int, typer.Option(help="Events per batch of the replay.")] = 200,
-    with_features: Annotated[
-        bool, typer.Option("--with-features", help="Let the decoder read the event's own features too.")
-    ] = False,
-    device: Annotated[str, typer.Option(help="Where to replay: cpu, or cuda for a GPU.")] = "cpu",
     out: Annotated[
         Path | None, typer.Option(help="Write the score of every event here (.csv, .tsv, .parquet).")
     ] = None,
@@ -36,6 +28,14 @@ def classify(
         Path | None,
         typer.Option(help="Keep the decoder's weights here (.safetensors), for `pres.nn.NodeDecoder`."),
     ] = None,
+    epochs: Annotated[int, typer.Option(help="Epochs of the decoder; the best on validation counts.")] = 20,
+    lr: Annotated[float, typer.Option(help="Learning rate of the decoder.")] = 5e-4,
+    seed: Annotated[int, typer.Option(help="Of the decoder: the same seed gives the same numbers.")] = 0,
+    batch_size: Annotated[int, typer.Option(help="Events per batch of the replay.")] = 200,
+    with_features: Annotated[
+        bool, typer.Option("--with-features", help="Let the decoder read the event's own features too.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="Where to replay: cpu, or cuda for a GPU.")] = "cpu",
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:

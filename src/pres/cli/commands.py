@@ -34,13 +34,13 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 for function, example in (
-    (data.diagnose, "pres diagnose clicks.csv --src user --dst item --time ts --png clicks.png"),
     (train.train, "pres train wikipedia --model tgn --batch-size 200 --out runs/a"),
-    (batches.batches, "pres batches clicks.csv --src user --dst item --time ts --png batches.png"),
     (evaluate.evaluate, "pres evaluate runs/a --strategy historical --out runs/a/evaluation.json"),
     (predict.predict, "pres predict runs/a pairs.csv --src user --dst item"),
     (classify.classify, "pres classify runs/a --out labels.csv"),
     (report.report, "pres report runs/a"),
+    (data.diagnose, "pres diagnose clicks.csv --src user --dst item --time ts --png clicks.png"),
+    (batches.batches, "pres batches clicks.csv --src user --dst item --time ts --png batches.png"),
     (data.datasets, "pres datasets --json"),
     (store.store, "pres store clicks.parquet --src user --dst item --time ts --out clicks"),
     (reproduce.reproduce, "pres reproduce table1 --quick"),

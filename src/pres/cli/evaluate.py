@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="The folder of a saved run.")],
-    part: Annotated[Literal["test", "val"], typer.Option(help="Which part of the stream.")] = "test",
-    strategy: Annotated[
-        list[str] | None,
-        typer.Option(help="Negatives: random, historical or inductive; repeatable. All three by default."),
-    ] = None,
     negatives: Annotated[
         int,
         typer.Option(help="Negatives that an event is ranked among; AP and AUC go by the first."),
     ] = 100,
     out: Annotated[
         Path | None, typer.Option(help="Also keep everything here, as JSON; `pres report` shows it.")
+    ] = None,
+    part: Annotated[Literal["test", "val"], typer.Option(help="Which part of the stream.")] = "test",
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(help="Negatives: random, historical or inductive; repeatable. All three by default."),
     ] = None,
     batch_size: Annotated[
         int | None, typer.Option(help="Events per batch.  \\[default: as the run was evaluated with]")
@@ -144,6 +144,8 @@ def _table(comparison: Comparison, strategy: NegativeStrategy, staleness: int) -
     from rich.table import Table
 
     rows = [row for row in comparison.rows if (row.strategy, row.staleness) == (strategy, staleness)]
+    if any(row.metrics is None for row in rows):  # all events are seen, or all unseen: groups say nothing
+        rows = [row for row in rows if row.group == "all"]
     shares = {row.group: row.fallback_share for row in rows}  # the same for every scorer
     fallback = ", ".join(f"{group} {share:.1%}" for group, share in shares.items() if share is not None)
     title = f"{strategy} negatives, staleness {staleness:,}"
@@ -162,8 +164,7 @@ def _table(comparison: Comparison, strategy: NegativeStrategy, staleness: int) -
 
 def _values(row: ComparisonRow, hits: list[int]) -> list[str]:
     found = row.metrics
-    if found is None:
-        return ["0", *["–"] * (3 + len(hits))]
+    assert found is not None
     figures = [found.ap, found.auc, found.mrr, *(getattr(found, f"hits_{k}") for k in hits)]
     return [f"{found.events:,}", *(f"{figure:.4f}" for figure in figures)]
 

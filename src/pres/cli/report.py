@@ -26,9 +26,10 @@ def report(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Write one self-contained HTML file: tables that sort, figures that zoom, every setting.
+    """Show a run, or all that a folder of results holds, as one self-contained HTML file.
 
-    Of a run it shows the learning curve, and how good the run is beside EdgeBank and popularity.
+    Of a run it shows the learning curve, and how good the run is beside EdgeBank and popularity. Tables
+    sort, figures zoom, every setting is there.
     """
     from pres.paper.report.contents import EVALUATION
     from pres.paper.report.write import check_html, write_report

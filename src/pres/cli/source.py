@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -60,6 +60,8 @@ def reads_events(command: Callable[..., None]) -> Callable[..., None]:
         reading = _how_to_read(**{name: given.pop(name) for name in further})
         command(**given, reading=reading)
 
+    for parameter in further.values():
+        get_args(parameter.annotation)[1].rich_help_panel = "How to read a file"
     parameters = [*own, *further.values()]
     with_reading.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_reading.__annotations__ = {p.name: p.annotation for p in parameters}

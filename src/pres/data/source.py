@@ -14,6 +14,11 @@ from pres.errors import OptionError, UnknownDatasetError, nearest
 _OF_A_FILE = [name for name in OPTIONS if name != "features"]
 
 
+def names_a_file(source: str) -> bool:
+    """Return whether a word is the path of a file, there or not, rather than the name of a dataset."""
+    return Path(source).exists() or bool(Path(source).suffix) or "/" in source
+
+
 def events_from(source: str, options: dict[str, Any]) -> EventStream:
     """Return the dataset of that name if there is one, otherwise the events of the file."""
     if source.casefold() in DATASETS:
@@ -23,7 +28,7 @@ def events_from(source: str, options: dict[str, Any]) -> EventStream:
                 f"'{source}' is a named dataset; {', '.join(foreign)} can be given for a file only."
             )
         return load(source, **options)
-    if Path(source).exists() or Path(source).suffix or "/" in source:
+    if names_a_file(source):
         for name in options:
             if name not in (*_OF_A_FILE, "features"):
                 meant = " Did you mean 't'?" if name == "time" else nearest(name, _OF_A_FILE)

@@ -17,7 +17,7 @@ from pres.data.datasets.registry import DATASETS
 from pres.data.ids import IdMap
 from pres.data.info import Origin
 from pres.data.reading import OPTIONS, origin_of
-from pres.data.source import events_from
+from pres.data.source import events_from, names_a_file
 from pres.data.store.arrays import ArrayFile, mapped, write_tensor
 from pres.data.store.columns import ColumnFiles
 from pres.data.store.folder import check_free, is_store, making, write_about
@@ -83,6 +83,8 @@ def _columns(
         if DATASETS[source.casefold()].embedded:
             return _of_synthetic(place, options, at_once, begin("making", None))
         return _of_stream(events_from(source, options), place, at_once)
+    if isinstance(source, str) and not names_a_file(source):
+        return events_from(source, options)  # which knows the names of datasets, and says so
     for name in options:
         if name not in OPTIONS:
             raise OptionError(f"reading a table has no option {name!r}.{nearest(name, OPTIONS)}")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from pres.evaluation.link import Group, LinkScores, check_negatives, link_scores
 from pres.evaluation.metrics import LinkMetrics
 from pres.evaluation.scorer import Scorer, replay
 from pres.models import MDGNN
+from pres.models.scratch import scratch_of
 from pres.sampling import NegativeSampler
 from pres.sampling.negatives import NegativeStrategy
 
@@ -86,7 +86,7 @@ def compare(
 
     Every scorer starts every strategy from its state just before the part, and meets the same negatives.
     If the model's memory is elsewhere in the stream, it is made anew: everything before the part is
-    replayed with the weights as they are. The model ends as it was found.
+    replayed with the weights as they are. The model itself stays as it is.
 
     Args:
         model: A model made from ``events``, its weights trained.
@@ -128,7 +128,7 @@ def compare(
     ]
     seen = seen_in(split.train, scored)
     replayed = anew or model.memory.position != scored.offset
-    levels = staleness_levels(staleness, batch_size)
+    levels = {"both": [batch_size, 0], "batch": [batch_size], 0: [0]}[staleness]
     to_do = len(levels) * (1 + len(others)) * len(scored) + (scored.offset if replayed else 0)
     step = _counter(to_do, on_progress)
     settings: dict[str, Any] = {
@@ -139,26 +139,23 @@ def compare(
         "on_batch": step,
     }
     found: dict[tuple[NegativeStrategy, str, int], LinkScores] = {}
-    scorers: dict[str, MDGNN | EdgeBank | Popularity] = {model.title: model, **others}
-    with _left_as_found(model):
-        if replayed:
-            replay(model, split[: 1 if part == "val" else 2], batch_size, sequential, step)
-        before_part = _state(model)
+    start = scratch_of(model)  # the model as it is just before the part
+    if replayed:
+        replay(start, split[: 1 if part == "val" else 2], batch_size, sequential, step)
 
-        def before(scorer: MDGNN | EdgeBank | Popularity) -> MDGNN | Scorer:
-            """Return the scorer as it is just before the part."""
-            if isinstance(scorer, MDGNN):
-                _restore(scorer, before_part)
-            else:
-                scorer.reset()
-                scorer.update_state(events[: scored.offset])
-            return scorer
+    def before(name: str) -> MDGNN | Scorer:
+        """Return a scorer as it is just before the part."""
+        if name not in others:
+            return scratch_of(start)
+        others[name].reset()
+        others[name].update_state(events[: scored.offset])
+        return others[name]
 
-        for name, scorer in scorers.items():
-            for level in levels:
-                as_it_is: Literal[0] | None = 0 if level == 0 else None
-                every = link_scores(before(scorer), scored, samplers, staleness=as_it_is, **settings)
-                found |= {(of.strategy, name, level): own for of, own in zip(samplers, every, strict=True)}
+    scorers = [model.title, *others]
+    for name, level in product(scorers, levels):
+        as_it_is: Literal[0] | None = 0 if level == 0 else None
+        every = link_scores(before(name), scored, samplers, staleness=as_it_is, **settings)
+        found |= {(of.strategy, name, level): own for of, own in zip(samplers, every, strict=True)}
     order = product(strategies, scorers, levels)
     rows = [row for place in order for row in _rows(*place, found[place], seen)]
     return Comparison(
@@ -189,11 +186,6 @@ def _baselines(events: EventStream, window: float) -> dict[str, EdgeBank | Popul
     }
 
 
-def staleness_levels(staleness: Staleness, batch_size: int) -> list[int]:
-    """Return how many events are predicted from the same state, for each level asked for."""
-    return {"both": [batch_size, 0], "batch": [batch_size], 0: [0]}[staleness]
-
-
 def _rows(
     strategy: NegativeStrategy, name: str, staleness: int, scores: LinkScores, seen: Tensor
 ) -> list[ComparisonRow]:
@@ -208,30 +200,6 @@ def _rows(
         )
         for group, own in scores.by_group(seen).items()
     ]
-
-
-@contextmanager
-def _left_as_found(model: MDGNN) -> Iterator[None]:
-    found = _state(model)
-    try:
-        yield
-    finally:
-        _restore(model, found)
-
-
-def _state(model: MDGNN) -> list[Tensor]:
-    """Return a copy of what events change: memory, mail, and what smoothing learned from them."""
-    return [buffer.clone() for buffer in _buffers(model)]
-
-
-def _restore(model: MDGNN, state: list[Tensor]) -> None:
-    for buffer, value in zip(_buffers(model), state, strict=True):
-        buffer.copy_(value)
-
-
-def _buffers(model: MDGNN) -> list[Tensor]:
-    learned = () if model.smoothing is None else model.smoothing.buffers()
-    return [*model.memory.buffers(), *learned]
 
 
 def _counter(to_do: int, on_progress: Callable[[int, int], None] | None) -> Callable[[EventStream], None]:
