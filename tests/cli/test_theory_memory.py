@@ -40,7 +40,7 @@ def test_distance_is_one_json_object_and_a_picture(log: Path, tmp_path: Path) ->
     few = ["--batch-size", "20", "--delta", "step", "--gamma", "0.5"]
     png = tmp_path / "distance.png"
     found = json.loads(run("distance", log, *SMALL, *few, "--png", png, "--json"))
-    assert [row["way"] for row in found["rows"]] == ["standard", "chosen filter", "discounted filter"]
+    assert [row["variant"] for row in found["rows"]] == ["standard", "chosen filter", "discounted filter"]
     assert {one["filter"] for one in found["tried"]} == {
         f"step, γ 0.5{discount}"
         for discount in ("", *(f", discount {value}" for value in (0.5, 0.8, 0.9, 0.95)))
@@ -48,7 +48,7 @@ def test_distance_is_one_json_object_and_a_picture(log: Path, tmp_path: Path) ->
     assert [row["batch_size"] for row in found["rows"]] == [20] * 3 and found["carried"] is False
     assert png.read_bytes().startswith(b"\x89PNG")
     shown = run("distance", log, *SMALL, *few, "--carried", "--discount", "1")
-    assert "each way carried along by itself" in shown
+    assert "each variant carried along by itself" in shown
     assert "chosen: step, γ 0.5" in shown and "discount" not in shown
     shown = run("distance", log, *SMALL, *few, "--discount", "0.8")
     assert "step, γ 0.5, discount 0.8" in shown and "chosen" not in shown

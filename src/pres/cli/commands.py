@@ -21,7 +21,6 @@ from pres.cli import (
     reproduce,
     store,
     theory,
-    theory_memory,
     train,
 )
 from pres.cli.console import show_error, show_warning, speak_as
@@ -49,10 +48,6 @@ for function, example in (
 if benchmark.FOLDER is not None:
     app.command(epilog="Example: pres benchmark --batch-size 600 --json")(benchmark.benchmark)
 app.add_typer(theory.app, name="theory")
-theory.app.command(epilog="Example: pres theory coherence mooc --model jodie --batch-size 800 --samples 500")(
-    theory_memory.coherence
-)
-theory.app.command(epilog="Example: pres theory distance uci --model tgn --json")(theory_memory.distance)
 
 
 def _show_version(wanted: bool) -> None:

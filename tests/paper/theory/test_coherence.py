@@ -10,7 +10,8 @@ from pres.data.stream import EventStream
 from pres.errors import OptionError
 from pres.models import MDGNN
 from pres.models.sequential import sequential_memory
-from pres.paper.theory.coherence import Coherence, coherence_of, memory_coherence
+from pres.paper.theory.coherence import Coherence, memory_coherence
+from pres.paper.theory.event_loss import coherence_of
 from pres.sampling import NegativeSampler, TemporalBatches
 from tests.models.conftest import KINDS, make, random_events, stream_of
 from tests.paper.theory.test_event_loss import STREAM, slow_loss

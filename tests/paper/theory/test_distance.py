@@ -110,12 +110,12 @@ def test_distances_are_those_of_one_event_at_a_time(kind: str, apart: bool) -> N
     found = distance_to_exact(model, STREAM, [SIZE], configurations=[SETTINGS], carried=apart, limit=PART + 5)
     truth = exact_by_hand(kind)
     by_hand = carried_by_hand if apart else synchronised_by_hand
-    assert [row.way for row in found.rows] == ["standard", "chosen filter"]
+    assert [row.variant for row in found.rows] == ["standard", "chosen filter"]
     for row in found.rows:
         memories = by_hand(kind, row.filter is not None)
         mean, median, overall, nodes = statistics(truth[4:], memories[4:])
         assert (row.batch_size, row.batches, row.nodes) == (SIZE, 4, nodes)
-        assert row.mean == pytest.approx(mean, rel=1e-8), row.way
+        assert row.mean == pytest.approx(mean, rel=1e-8), row.variant
         assert row.median == pytest.approx(median, rel=1e-8)
         assert row.overall == pytest.approx(overall, rel=1e-8)
         if row.filter is not None:
@@ -154,7 +154,7 @@ def test_discounted_filters_are_chosen_apart_from_the_others() -> None:
     model, tries = make("jodie", STREAM), candidates(["step", "rate"], [0.5, 0.9])
     assert [one.discount for one in tries] == [d for d in (1, 0.5, 0.8, 0.9, 0.95) for _ in range(4)]
     found = distance_to_exact(model, STREAM, [12, 24], configurations=tries)
-    assert [row.way for row in found.rows] == ["standard", "chosen filter", "discounted filter"] * 2
+    assert [row.variant for row in found.rows] == ["standard", "chosen filter", "discounted filter"] * 2
     for size in (12, 24):
         tried = [one for one in found.tried if one.batch_size == size]
         assert len({one.filter for one in tried}) == 20
@@ -162,11 +162,11 @@ def test_discounted_filters_are_chosen_apart_from_the_others() -> None:
         for kind, own in of_kind.items():
             best = min(own, key=lambda one: one.mean)
             assert [one for one in own if one.chosen] == [best]
-            row = next(row for row in found.rows if row.batch_size == size and row.way == kind)
+            row = next(row for row in found.rows if row.batch_size == size and row.variant == kind)
             assert row.filter == best.filter
             assert ("discount" in row.filter) is (kind == "discounted filter")
     only = distance_to_exact(model, STREAM, [12], configurations=tries[4:])
-    assert [row.way for row in only.rows] == ["standard", "discounted filter"]
+    assert [row.variant for row in only.rows] == ["standard", "discounted filter"]
 
 
 @pytest.mark.parametrize("discount", [0.5, 0.9])
@@ -189,7 +189,7 @@ def test_the_models_own_filter_is_tried_with_trackers_begun_anew(apart: bool) ->
     model.update_state(STREAM[:30])
     before = {name: value.clone() for name, value in model.state_dict().items()}
     found = distance_to_exact(model, STREAM, [12], configurations=[SETTINGS], carried=apart)
-    assert [row.way for row in found.rows] == ["standard", "own filter", "chosen filter"]
+    assert [row.variant for row in found.rows] == ["standard", "own filter", "chosen filter"]
     assert found.rows[1].filter == "as trained"
     assert found.rows[1].mean == pytest.approx(found.rows[2].mean, rel=1e-6)  # σ(θ) is γ, in float32
     assert model.training and model.smoothing is own

@@ -72,6 +72,23 @@ class Bound:
         """The bound; None where μ is not known or not positive."""
         return None if self.gap_term is None else self.gap_term + self.variance_term
 
+    def along(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """Return loss and gradient before training and at their smallest, for a table."""
+        losses, gradients = self.losses, self.gradients
+        return (
+            ("loss", f"{losses[0]:.4f} before training, {min(losses):.4f} the smallest seen"),
+            ("‖∇L‖²", f"{gradients[0]:.4g} before training, {self.smallest_gradient:.4g} the smallest seen"),
+        )
+
+    def terms(self, none: str = "", comment: str = "") -> tuple[tuple[str, str], ...]:
+        """Return σ²_max, the terms and the bound for a table; ``none`` stands where there is none."""
+        return (
+            ("σ²_max", f"{self.sigma2_max:.4g}"),
+            ("loss gap term", none if self.gap_term is None else f"{self.gap_term:.4g}"),
+            ("variance term", f"{self.variance_term:.4g}"),
+            ("bound", none if self.bound is None else f"{self.bound:.4g}{comment}"),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
         names = ("loss_gap", "smallest_gradient", "gap_term", "variance_term", "bound")

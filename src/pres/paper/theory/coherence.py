@@ -18,33 +18,30 @@ pending event is that just before the event: with ``fresh="before"`` no μ excee
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
-from rich.console import Console
-from rich.progress import Progress
+from matplotlib.axes import Axes
+from rich.console import Group
 from torch import Tensor
 
 from pres.data.stream import EventStream
 from pres.errors import DivergedError, OptionError, check_choice
+from pres.figure import FIRST, GREY, SECOND, batch_size_axis
 from pres.models import MDGNN
-from pres.paper.theory.event_loss import EventLoss
-from pres.paper.theory.exact import MemoryInside, replay_exactly
-from pres.paper.theory.gradients import flat_gradient, sizes_to_try, trainable, training_part, whole_batches
-from pres.paper.theory.measured import Measured, about
+from pres.paper.theory.event_loss import Fresh, Respect, coherence_of
+from pres.paper.theory.exact import replay_exactly
+from pres.paper.theory.gradients import sizes_to_try, training_part, whole_batches
+from pres.paper.theory.measured import Measured, about, number, table, tracked
 from pres.sampling import NegativeSampler, TemporalBatches
-from pres.sampling.pending import PendingProfile, pending_sets
+from pres.sampling.pending import PendingProfile
 
-Fresh = Literal["before", "after"]
-Respect = Literal["memory", "parameters"]
 BATCH_SIZES = (200, 400, 800, 1600, 3200)
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95)
-AT_ONCE = 2_048  # losses computed together
+_SHOWN = ("0.05", "0.25", "0.5", "0.75", "0.95")
 
 
 @dataclass(frozen=True)
@@ -81,13 +78,62 @@ class Coherence(Measured):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as ``pres theory coherence --json`` prints it."""
-        return dataclasses.asdict(self) | {"minimum": self.minimum}
+        return super().to_dict() | {"minimum": self.minimum}
 
-    def save_png(self, path: str | Path) -> Path:
-        """Draw the coherence against the batch size as one picture at ``path`` and return it."""
-        from pres.paper.theory.figures.coherence import save_figure
+    def shown(self) -> Group:
+        """Return the quantiles of memory coherence, one row for each batch size."""
+        rows = []
+        for row in self.rows:
+            quantiles = row.quantiles or {}
+            rows.append(
+                (
+                    *(f"{row.batch_size:,}", number(row.mean_pending, ".1f"), f"{row.sampled:,}"),
+                    *(number(row.not_positive, ".1%"), number(row.minimum)),
+                    *(number(quantiles.get(share)) for share in _SHOWN),
+                    f"{row.near_zero:,}",
+                )
+            )
+        shares = [f"{float(share):.0%}" for share in _SHOWN]
+        about = f"fresh memory {self.fresh} the event, gradients by {self.wrt}, {self.events:,} events"
+        note = "pending: mean size of a pending set; ≈ 0: events whose fresh gradient is next to nothing"
+        names = ("b", "pending", "events", "μ ≤ 0", "least", *shares, "≈ 0")
+        return Group(f"Memory coherence μ: {self.title}", about, "", table(names, rows), note)
 
-        return save_figure(self, Path(path))
+    def panels(self) -> tuple[str, Sequence[Callable[[Axes], None]]]:
+        """Return the quantiles of μ, the share of events without coherence, and the pending sets."""
+        rows = [row for row in self.rows if row.quantiles is not None]
+        sizes = [row.batch_size for row in rows]
+
+        def quantiles(panel: Axes) -> None:
+            of = {share: [(row.quantiles or {})[share] for row in rows] for share in _SHOWN}
+            panel.fill_between(sizes, of["0.05"], of["0.95"], color=FIRST, alpha=0.12, label="5 % to 95 %")
+            panel.fill_between(sizes, of["0.25"], of["0.75"], color=FIRST, alpha=0.25, label="25 % to 75 %")
+            panel.plot(sizes, of["0.5"], "o-", color=FIRST, label="median")
+            smallest = [row.minimum for row in rows if row.minimum is not None]
+            panel.plot(sizes, smallest, "v:", color=SECOND, label="smallest")
+            panel.axhline(0, color=GREY, linewidth=1)
+            if smallest and min(smallest) < -2:
+                panel.set_yscale("symlog", linthresh=1)  # else one event would hide all others
+            panel.set_title(f"μ: fresh memory {self.fresh} the event, by {self.wrt}")
+            panel.set_ylabel("memory coherence μ")
+            batch_size_axis(panel, sizes)
+            if rows:
+                panel.legend(frameon=False, fontsize=8)
+
+        def not_positive(panel: Axes) -> None:
+            shares = [100 * (row.not_positive or 0.0) for row in rows]
+            panel.plot(sizes, shares, "o-", color=SECOND)
+            panel.set_ylim(0, max(1.0, 1.05 * max(shares, default=0.0)))
+            panel.set(title="Events with μ ≤ 0", ylabel="% of sampled events")
+            batch_size_axis(panel, sizes)
+
+        def pending(panel: Axes) -> None:
+            panel.plot(sizes, [row.mean_pending or 0.0 for row in rows], "o-", color=GREY)
+            panel.set_ylim(bottom=0)
+            panel.set(title="Size of a pending set", ylabel="mean over sampled events")
+            batch_size_axis(panel, sizes)
+
+        return self.title, (quantiles, not_positive, pending)
 
 
 def memory_coherence(
@@ -133,22 +179,19 @@ def memory_coherence(
     sampler = NegativeSampler(events.to(part.src.device))
     cut = {size: whole_batches(part, size) for size in sizes_to_try(part, batch_sizes, BATCH_SIZES)}
     rows: list[CoherenceRow] = []
-    with Progress(console=Console(stderr=True), transient=True, disable=not progress) as bars:
-        for size, batches in cut.items():
-            profile = PendingProfile.of(batches.events, batches.edges)
-            chosen = _sample(profile.sizes, samples, seed)
-            task = bars.add_task(f"batches of {size:,}", total=len(batches))
-            found: list[tuple[Tensor, Tensor]] = []
-            for copied, batch in replay_exactly(model, batches):
-                begin = batch.offset - part.offset
-                own = chosen[(chosen >= begin) & (chosen < begin + size)] - begin
-                if len(own):
-                    negatives = sampler.sample(batch, seed=seed).nodes
-                    found.append(coherence_of(copied, batch, negatives, own, fresh, wrt))
-                bars.advance(task)
-                if not len(chosen) or begin + size > int(chosen[-1]):
-                    break  # what follows was not sampled
-            rows.append(_row(size, batches, profile.sizes, chosen, found, near_zero))
+    for size, batches in cut.items():
+        profile = PendingProfile.of(batches.events, batches.edges)
+        chosen = _sample(profile.sizes, samples, seed)
+        found: list[tuple[Tensor, Tensor]] = []
+        for copied, batch in replay_exactly(model, tracked(batches, f"batches of {size:,}", progress)):
+            begin = batch.offset - part.offset
+            own = chosen[(chosen >= begin) & (chosen < begin + size)] - begin
+            if len(own):
+                negatives = sampler.sample(batch, seed=seed).nodes
+                found.append(coherence_of(copied, batch, negatives, own, fresh, wrt))
+            if not len(chosen) or begin + size > int(chosen[-1]):
+                break  # what follows was not sampled
+        rows.append(_row(size, batches, profile.sizes, chosen, found, near_zero))
     return Coherence(
         **about(model, events, weights),
         events=len(part),
@@ -159,79 +202,6 @@ def memory_coherence(
         seed=seed,
         rows=tuple(rows),
     )
-
-
-def coherence_of(
-    model: MDGNN, batch: EventStream, negatives: Tensor, chosen: Tensor, fresh: Fresh, wrt: Respect
-) -> tuple[Tensor, Tensor]:
-    """Return, for events `[k]` with a pending set, the smallest inner product and ``‖fresh gradient‖²``.
-
-    The memory of ``model`` must be the exact one before the batch, and ``negatives`` are `[b, 1]`.
-    """
-    loss, inside = EventLoss(model, batch, negatives), MemoryInside(model, batch)
-    offsets, members = pending_sets(batch)
-    begin, end = offsets[chosen].tolist(), offsets[chosen + 1].tolist()
-    older = [members[first:last] for first, last in zip(begin, end, strict=True)]
-    if fresh == "before":
-        now = inside.before(chosen)
-    else:
-        now = inside.after(batch.src[chosen], chosen), inside.after(batch.dst[chosen], chosen)
-    respecting = _by_memory if wrt == "memory" else _by_parameters
-    return respecting(loss, inside, chosen, now, older)
-
-
-def _by_memory(
-    loss: EventLoss, inside: MemoryInside, chosen: Tensor, now: tuple[Tensor, Tensor], older: list[Tensor]
-) -> tuple[Tensor, Tensor]:
-    """Return the same by the two memories: one backward pass gives them for many losses at once."""
-
-    def gradients(event: Tensor, src: Tensor, dst: Tensor) -> Tensor:
-        memories = src.detach().requires_grad_(), dst.detach().requires_grad_()
-        total = loss(event, *memories).sum()
-        found = torch.autograd.grad(total, memories, allow_unused=True, materialize_grads=True)
-        return torch.cat(found, dim=1).double()
-
-    parts = zip(torch.split(chosen, AT_ONCE), *(torch.split(memory, AT_ONCE) for memory in now), strict=True)
-    target = torch.cat([gradients(*part) for part in parts])
-    batch, smallest = loss.batch, target.new_full((len(chosen),), torch.inf)
-    of = torch.repeat_interleave(
-        torch.arange(len(older), device=chosen.device),
-        torch.tensor([len(pending) for pending in older], device=chosen.device),
-    )
-    for place, pending in zip(torch.split(of, AT_ONCE), torch.split(torch.cat(older), AT_ONCE), strict=True):
-        event = chosen[place]
-        memories = inside.after(batch.src[event], pending), inside.after(batch.dst[event], pending)
-        inner = (gradients(event, *memories) * target[place]).sum(1)
-        smallest.scatter_reduce_(0, place, inner, "amin")
-    return smallest, target.square().sum(1)
-
-
-def _by_parameters(
-    loss: EventLoss, inside: MemoryInside, chosen: Tensor, now: tuple[Tensor, Tensor], older: list[Tensor]
-) -> tuple[Tensor, Tensor]:
-    """Return the same by all trainable parameters, event by event.
-
-    The gradients of an event's pending set are never made. Their inner products with the fresh one are the
-    derivative of all those losses in its direction: the gradient of a weighted sum of losses, multiplied by
-    the fresh one, is linear in the weights, and its derivative by each weight is the inner product.
-    """
-    parameters, batch = trainable(loss.model), loss.batch
-    smallest, squares = [], []
-    for place, pending in enumerate(older):
-        event = chosen[place : place + 1]
-        at_fresh = loss(event, *(memory[place : place + 1] for memory in now)).sum()
-        target = flat_gradient(at_fresh, parameters)
-        inner = []
-        for some in torch.split(pending, AT_ONCE):
-            same = event.repeat(len(some))
-            memories = inside.after(batch.src[same], some), inside.after(batch.dst[same], some)
-            losses = loss(same, *memories)
-            weight = torch.ones_like(losses, requires_grad=True)
-            weighted = flat_gradient((weight * losses).sum(), parameters, differentiable=True)
-            inner.append(torch.autograd.grad(weighted @ target, weight)[0])
-        smallest.append(torch.cat(inner).min().double())
-        squares.append(target.double().square().sum())
-    return torch.stack(smallest), torch.stack(squares)
 
 
 def _sample(sizes: Tensor, samples: int, seed: int) -> Tensor:

@@ -24,14 +24,19 @@ Along Adam, μ is the smaller and L the larger of the two.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+from rich.console import Group
+from rich.table import Table
 
 from pres.data.stream import EventStream
 from pres.errors import OptionError
+from pres.figure import FIRST, GREY, SECOND, THIRD
 from pres.models import MDGNN
 from pres.paper.theory.bound import Bound, step_size
 from pres.paper.theory.coherence import memory_coherence
@@ -45,7 +50,7 @@ from pres.paper.theory.gradients import (
     whole_batches,
 )
 from pres.paper.theory.lipschitz import largest_curvature
-from pres.paper.theory.measured import Measured, about
+from pres.paper.theory.measured import Measured, about, listed
 from pres.paper.theory.variance import gradient_variance
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.training import fit
@@ -85,11 +90,85 @@ class Convergence(Bound, Measured):
         sgd = None if self.sgd is None else self.sgd.to_dict()
         return super().to_dict() | {"sgd": sgd, "no_descent": self.no_descent}
 
-    def save_png(self, path: str | Path) -> Path:
-        """Draw the terms as one picture at ``path`` and return it."""
-        from pres.paper.theory.figures.convergence import save_figure
+    def shown(self) -> Group:
+        """Return the terms of the bound: what both trainings share, then those along each, one row each."""
+        shared = listed(
+            ("batches, K", f"{self.batches:,} of {self.batch_size:,} events"),
+            ("epochs, T", f"{self.epochs:,}"),
+            ("measured on", f"the first {self.measured_events:,} training events"),
+        )
+        parts: list[Table | str] = [f"Terms of Theorem 2: {self.title}", shared, ""]
+        if self.sgd is None:
+            parts += [f"Plain SGD: not run, there is no step size: {self.no_descent}"]
+        else:
+            parts += [
+                "Plain SGD at the theorem's step size; L(θ) of the events in sequence",
+                self.sgd.shown(),
+            ]
+        none = "μ is not known" if self.mu is None else "none: the assumption μ > 0 fails"
+        adam = listed(
+            ("lr", f"{self.lr:g}"),
+            *self.along(),
+            ("L", f"at least {self.lipschitz:.4g} (power iteration, a local estimate)"),
+            ("μ", self._mu_in_words()),
+            *self.terms(none),
+        )
+        note = "The variance term has 1 + log T, which is at least Σ 1/t; the paper has log T."
+        return Group(
+            *parts, "", "Adam, which the theorem does not cover; L(θ) of the batches", adam, "", note
+        )
 
-        return save_figure(self, Path(path))
+    def _mu_in_words(self) -> str:
+        if self.mu is None:
+            return "not given" if not self.mu_samples else "no sampled event has one"
+        measured = f" (the smallest of {self.mu_samples:,} sampled events, before and after training)"
+        return f"{self.mu:.4g}{measured if self.mu_samples else ''}"
+
+    def panels(self) -> tuple[str, Sequence[Callable[[Axes], None]]]:
+        """Return losses and step sizes of both trainings, and the bound beside what it bounds.
+
+        The bound is that of plain SGD; where there is none, the terms along Adam are drawn.
+        """
+        sgd = self.sgd
+        without = "" if sgd is not None else f": none, {self.no_descent}"
+
+        def losses(panel: Axes) -> None:
+            panel.plot(range(len(self.losses)), self.losses, "o-", color=FIRST, label="Adam, in batches")
+            if sgd is not None:
+                at = range(len(sgd.losses))
+                panel.plot(at, sgd.losses, "o-", color=SECOND, label="plain SGD, in sequence")
+            panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+            panel.set(
+                title="Loss at fixed weights", xlabel="epochs of training", ylabel="mean over the batches"
+            )
+            panel.legend(frameon=False)
+
+        def steps(panel: Axes) -> None:
+            panel.axhline(self.lr, linestyle=":", color=GREY, label="lr of Adam")
+            if sgd is not None and sgd.step_sizes is not None:
+                epochs = list(range(1, sgd.epochs + 1))
+                panel.plot(epochs, sgd.step_sizes, "o-", color=SECOND, label="η of plain SGD")
+            panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+            panel.set(yscale="log", title="Step size" + without, xlabel="epoch")
+            panel.legend(frameon=False)
+
+        def bound(panel: Axes) -> None:
+            terms: Bound = self if sgd is None else sgd
+            bars = {
+                "‖∇L‖² before\ntraining": (terms.gradients[0], GREY),
+                "smallest\n‖∇L‖² seen": (terms.smallest_gradient, FIRST),
+                "variance\nterm": (terms.variance_term, THIRD),
+            }
+            if sgd is not None and sgd.gap_term is not None and sgd.bound is not None:
+                bars |= {"loss gap\nterm": (sgd.gap_term, THIRD), "bound": (sgd.bound, SECOND)}
+            drawn = {name: bar for name, bar in bars.items() if bar[0] > 0}  # a logarithmic scale has no 0
+            panel.bar(
+                list(drawn), [value for value, _ in drawn.values()], color=[c for _, c in drawn.values()]
+            )
+            title = f"Bound{without}" if sgd is None else "Bound, plain SGD"
+            panel.set(yscale="log" if drawn else "linear", title=title)
+
+        return f"{self.title}: batches of {self.batch_size:,}", (losses, steps, bound)
 
 
 def convergence_terms(
@@ -148,22 +227,12 @@ def convergence_terms(
 
     def constants() -> Constants:
         curvature = _lipschitz(model, batches, sampler, seed, curvature_batches, iterations)
-        variance = gradient_variance(
-            model, events, [batch_size], draws=draws, limit=limit, seed=seed, progress=progress
-        )
+        on: dict[str, Any] = {"batch_sizes": [batch_size], "limit": limit, "seed": seed, "progress": progress}
+        variance = gradient_variance(model, events, draws=draws, **on).rows[0].largest
         if not sampled:
-            return Constants(curvature, variance.rows[0].largest, mu)
-        coherence = memory_coherence(
-            model,
-            events,
-            [batch_size],
-            wrt="parameters",
-            samples=sampled,
-            limit=limit,
-            seed=seed,
-            progress=progress,
-        )
-        return Constants(curvature, variance.rows[0].largest, coherence.minimum)
+            return Constants(curvature, variance, mu)
+        coherence = memory_coherence(model, events, wrt="parameters", samples=sampled, **on)
+        return Constants(curvature, variance, coherence.minimum)
 
     measure()
     before = constants()
@@ -173,15 +242,8 @@ def convergence_terms(
         etas = [step_size(before.mu, before.lipschitz, all_batches, t) for t in range(1, epochs + 1)]
         along: list[tuple[float, float]] = [in_sequence(model, batches, sampler, seed)]
         with restored(model):
-            descend(
-                model,
-                events,
-                sampler,
-                etas,
-                batch_size=batch_size,
-                seed=seed,
-                on_epoch=lambda: along.append(in_sequence(model, batches, sampler, seed)),
-            )
+            for _ in descend(model, events, sampler, etas, batch_size=batch_size, seed=seed):
+                along.append(in_sequence(model, batches, sampler, seed))
             end = constants()
         sgd = Descent(
             batches=all_batches,

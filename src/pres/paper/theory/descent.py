@@ -10,18 +10,20 @@ and gradients reach the last update of that memory, as in batches of one event.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from rich.table import Table
 
 from pres.data.stream import EventStream
 from pres.models import MDGNN
 from pres.paper.theory.bound import Bound
 from pres.paper.theory.exact import replay_exactly
 from pres.paper.theory.gradients import flat_gradient, sequential_loss, trainable, training_part
+from pres.paper.theory.measured import listed
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.rng import derived
 from pres.training.checkpoint import state_of
@@ -52,6 +54,19 @@ class Descent(Bound):
         coherent = self.mu_after is None or (self.mu is not None and self.mu_after >= self.mu)
         return coherent and self.lipschitz_after <= self.lipschitz
 
+    def shown(self) -> Table:
+        """Return the terms, one row each."""
+        steps, against = self.step_sizes or (), "holds" if self.holds else "does not hold"
+        empty = "; it is above ‖∇L‖² before training, so it says nothing" if self.vacuous else ""
+        after = "" if self.mu_after is None else f", {self.mu_after:.4g} after training"
+        return listed(
+            ("η", f"{steps[0]:.3g} in epoch 1, {steps[-1]:.3g} in the last"),
+            *self.along(),
+            ("L", f"{self.lipschitz:.4g} before training, {self.lipschitz_after:.4g} after it"),
+            ("μ", f"{self.mu:.4g}{after}"),
+            *self.terms(comment=f" {against}{empty}"),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
         names = ("holds", "vacuous", "constants_hold")
@@ -66,9 +81,8 @@ def descend(
     *,
     batch_size: int,
     seed: int,
-    on_epoch: Callable[[], object],
-) -> None:
-    """Move the weights by plain SGD through one epoch for each of the step sizes."""
+) -> Iterator[None]:
+    """Move the weights by plain SGD through one epoch for each of the step sizes; yield after each."""
     batches = TemporalBatches(training_part(model, events, None), batch_size)
     optimiser = torch.optim.SGD(trainable(model), lr=step_sizes[0])
     model.eval()  # no dropout
@@ -80,7 +94,7 @@ def descend(
             negatives = sampler.sample(batch, seed=of_epoch).nodes
             (prepared,) = prepare(model, batch, negatives, len(batch), seed=of_epoch)
             train_on_batch(model, prepared.ready(model), optimiser)
-        on_epoch()
+        yield
     optimiser.zero_grad()
 
 

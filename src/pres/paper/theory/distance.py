@@ -6,8 +6,8 @@
 what the standard update makes of it (one per node, by its last event), and what a filter makes of that. 0 is
 the exact memory, and 1 is as far off as a memory that did not move. All at the same weights.
 
-Either every way begins each batch with the exact memory, which asks what one batch loses; or each is carried
-along by itself, as training does, which asks how losses add up.
+Either every variant begins each batch with the exact memory, which asks what one batch loses; or each is
+carried along by itself, as training does, which asks how losses add up.
 
 A filter's trackers know nothing at first. They learn along an earlier slice of the stream, on which the best
 of several configurations is chosen by its mean distance; it is reported on the later slice, where its
@@ -18,41 +18,42 @@ drawn. Filters that discount earlier transitions are chosen from apart from thos
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
-from rich.console import Console
-from rich.progress import Progress
+from matplotlib.axes import Axes
+from rich.console import Group
 from torch import Tensor
 
 from pres.data.stream import EventStream
 from pres.errors import DivergedError, OptionError
+from pres.figure import FIRST, GREY, SECOND, THIRD, batch_size_axis
 from pres.models import MDGNN
-from pres.paper.theory.candidates import candidates, described
+from pres.paper.theory.exact import Truth, carried, exactly, resynchronised
 from pres.paper.theory.gradients import training_part, whole_batches
-from pres.paper.theory.measured import Measured, about
-from pres.paper.theory.ways import Truth, carried, exactly, resynchronised
+from pres.paper.theory.measured import Measured, about, number, table, tracked
 from pres.sampling import TemporalBatches
 from pres.smoothing import PRES, Smoothing
 from pres.training.trainer import smoothing_for
 
 Kind = Literal["standard", "own filter", "chosen filter", "discounted filter"]
 BATCH_SIZES = (200, 400, 800, 1600, 3200, 6400)
+DELTAS = ("rate", "step", "innovation", "residual")
+GAMMAS = (0.3, 0.5, 0.7, 0.9)
+DISCOUNTS = (1.0, 0.5, 0.8, 0.9, 0.95)  # 1: all transitions count alike
+COLOURS = {"standard": GREY, "chosen filter": FIRST, "discounted filter": THIRD, "own filter": SECOND}
 MOVED = 1e-6  # of the median movement: a node that moved less did not move
 
 
 @dataclass(frozen=True)
 class DistanceRow:
-    """The distances to the exact memory at one batch size, by one way, on the later slice."""
+    """The distances to the exact memory at one batch size, by one variant, on the later slice."""
 
     batch_size: int
     batches: int  # of the later slice, all of exactly that size
-    way: Kind
+    variant: Kind
     filter: str | None
     nodes: int  # a node counts in each batch where it moved
     mean: float
@@ -61,8 +62,8 @@ class DistanceRow:
     repeated: float | None  # the mean over nodes with more than one event in the batch, if there are any
 
 
-class Way(NamedTuple):
-    """A way to take in batches."""
+class Variant(NamedTuple):
+    """How batches are taken in."""
 
     kind: Kind
     name: str | None  # of the filter, if there is one
@@ -83,23 +84,79 @@ class Tried:
 
 @dataclass(frozen=True, kw_only=True)
 class Distance(Measured):
-    """The distance to the exact memory at each batch size, by each way."""
+    """The distance to the exact memory at each batch size, by each variant."""
 
     events: int  # of the training part, from its beginning: the earlier and the later slice
     earlier: float  # share of the batches that are in the earlier slice
-    carried: bool  # whether each way goes on from its own memory, or begins each batch with the exact one
+    carried: bool  # whether each variant goes on from its own memory, or begins each batch with the exact one
     rows: tuple[DistanceRow, ...]
     tried: tuple[Tried, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, as ``pres theory distance --json`` prints it."""
-        return dataclasses.asdict(self)
+    def shown(self) -> Group:
+        """Return the distances to the exact memory, one row for each batch size and variant."""
+        rows = []
+        for row in self.rows:
+            variant: str = row.variant
+            if row.filter is not None:  # a discount is part of its name
+                kind = "" if variant == "discounted filter" else f"{variant.removesuffix(' filter')}: "
+                variant = f"{kind}{row.filter}"
+            figures = (row.mean, row.median, row.overall, row.repeated)
+            rows.append((f"{row.batch_size:,}", variant, *(number(figure, ".4f") for figure in figures)))
+        names = ("b", "variant", "mean", "median", "overall", "repeated")
+        note = (
+            "0: exact; 1: as far off as the exact memory moved; repeated: nodes of several events in a batch"
+        )
+        shown = table(names, rows, left=("variant",))
+        return Group(f"Distance to the exact memory: {self.title}", self._how, "", shown, note)
 
-    def save_png(self, path: str | Path) -> Path:
-        """Draw the distances as one picture at ``path`` and return it."""
-        from pres.paper.theory.figures.distance import save_figure
+    @property
+    def _how(self) -> str:
+        if self.carried:
+            return "each variant carried along by itself"
+        return "each batch begun with the exact memory"
 
-        return save_figure(self, Path(path))
+    def panels(self) -> tuple[str, Sequence[Callable[[Axes], None]]]:
+        """Return the distance with and without a filter against b."""
+
+        def filters(panel: Axes) -> None:
+            for variant, colour in COLOURS.items():
+                rows = [row for row in self.rows if row.variant == variant]
+                if rows:
+                    at = [row.batch_size for row in rows]
+                    panel.plot(at, [row.mean for row in rows], "o-", color=colour, label=f"{variant}, mean")
+                    panel.plot(
+                        at, [row.median for row in rows], "x:", color=colour, label=f"{variant}, median"
+                    )
+            panel.set_ylim(bottom=0)
+            panel.set(title="With and without a filter", ylabel="distance / movement")
+            batch_size_axis(panel, sorted({row.batch_size for row in self.rows}))
+            panel.legend(frameon=False, fontsize=8)
+
+        return f"{self.title}:\n{self._how}", (filters,)
+
+
+def candidates(
+    deltas: Sequence[str] = DELTAS,
+    gammas: Sequence[float] = GAMMAS,
+    discounts: Sequence[float] = DISCOUNTS,
+) -> tuple[PRES, ...]:
+    """Return every filter of a fixed gain that these make.
+
+    They follow events alone, as the measurement does.
+    """
+    return tuple(
+        PRES(beta=0.0, delta=delta, gain="fixed", gamma=gamma, components=1, discount=discount)
+        for discount in discounts
+        for delta in deltas
+        for gamma in gammas
+    )
+
+
+def described(settings: PRES) -> str:
+    """Return what tells a filter from others, in a few words."""
+    gain = f"γ {settings.gamma:g}" if settings.gain == "fixed" else f"γ {settings.gain}"
+    discount = "" if settings.discount == 1 else f", discount {settings.discount:g}"
+    return f"{settings.delta}, {gain}{discount}"
 
 
 def distance_to_exact(
@@ -114,9 +171,9 @@ def distance_to_exact(
     weights: str = "as given",
     progress: bool = False,
 ) -> Distance:
-    """Return how far from the exact memory each way of taking in batches ends, at the model's weights.
+    """Return how far from the exact memory each variant ends, at the model's weights.
 
-    If the model has a filter (a run with PRES leaves one), it is among the ways: its gain as learned, its
+    If the model has a filter (a run with PRES leaves one), it is among the variants: its gain as learned, its
     trackers begun anew, since they know the events that follow. The model is left as it was.
 
     Args:
@@ -127,7 +184,7 @@ def distance_to_exact(
         configurations: Filters to choose from on the earlier slice, those with a discount apart; by default
             `candidates`, none if empty.
         earlier: Share of the batches in the earlier slice; at least one is in each.
-        carried: Whether each way goes on from its own memory, or begins each batch with the exact one.
+        carried: Whether each variant goes on from its own memory, or begins each batch with the exact one.
         limit: Use only so many events from the beginning of the training part.
         weights: What to say of where the weights come from.
         progress: Whether to show a progress bar on stderr.
@@ -148,21 +205,18 @@ def distance_to_exact(
     cut = {size: whole_batches(part, size) for size in sorted(set(batch_sizes))}
     rows: list[DistanceRow] = []
     tried: list[Tried] = []
-    with Progress(console=Console(stderr=True), transient=True, disable=not progress) as bars:
-        for size, batches in cut.items():
-            ways = _ways(model, events, configurations)
-            passes = 1 + len(ways) if carried else 1
-            task = bars.add_task(f"batches of {size:,}", total=passes * len(batches))
-            found = _Found(model, batches, [way.filter for way in ways], carried, partial(bars.advance, task))
-            begin = min(max(round(earlier * len(batches)), 1), len(batches) - 1)
-            found.check_finite()
-            means, best = found.choice([way.kind for way in ways], begin)
-            for i, way in enumerate(ways):
-                if i in means and way.name is not None and way.settings is not None:
-                    settings = way.settings.model_dump()
-                    tried.append(Tried(size, way.name, settings, means[i], i in best))
-                if i not in means or i in best:
-                    rows.append(found.row(i, way, begin))
+    for size, batches in cut.items():
+        variants = _variants(model, events, configurations)
+        found = _Found(model, batches, [one.filter for one in variants], carried, progress)
+        begin = min(max(round(earlier * len(batches)), 1), len(batches) - 1)
+        found.check_finite()
+        means, best = found.choice([one.kind for one in variants], begin)
+        for i, one in enumerate(variants):
+            if i in means and one.name is not None and one.settings is not None:
+                settings = one.settings.model_dump()
+                tried.append(Tried(size, one.name, settings, means[i], i in best))
+            if i not in means or i in best:
+                rows.append(found.row(i, one, begin))
     return Distance(
         **about(model, events, weights),
         events=len(part),
@@ -173,21 +227,21 @@ def distance_to_exact(
     )
 
 
-def _ways(model: MDGNN, events: EventStream, configurations: Sequence[PRES]) -> list[Way]:
-    """Return every way to be tried, each filter with trackers of its own that have seen nothing."""
-    ways = [Way("standard", None, None)]
+def _variants(model: MDGNN, events: EventStream, configurations: Sequence[PRES]) -> list[Variant]:
+    """Return every variant to be tried, each filter with trackers of its own that have seen nothing."""
+    variants = [Variant("standard", None, None)]
     if model.smoothing is not None and model.smoothing.observes:
         own = copy.deepcopy(model.smoothing).eval()
         own.reset()
-        ways.append(Way("own filter", "as trained", own))
+        variants.append(Variant("own filter", "as trained", own))
     for settings in configurations:
         kind: Kind = "discounted filter" if settings.discount < 1 else "chosen filter"
-        ways.append(Way(kind, described(settings), smoothing_for(model, events, settings), settings))
-    return ways
+        variants.append(Variant(kind, described(settings), smoothing_for(model, events, settings), settings))
+    return variants
 
 
 class _Found:
-    """How far every way is off and how far the exact memory moved, for each node of each batch."""
+    """How far every variant is off and how far the exact memory moved, for each node of each batch."""
 
     def __init__(
         self,
@@ -195,23 +249,24 @@ class _Found:
         batches: TemporalBatches,
         filters: Sequence[Smoothing | None],
         apart: bool,
-        on_batch: Callable[[], object],
+        progress: bool,
     ) -> None:
         self.size, self.count = len(batches[0]), len(batches)
         self.off: list[list[Tensor]] = [[] for _ in filters]
         self.moved: list[Tensor] = []
         self.repeated: list[Tensor] = []
+        what = f"batches of {self.size:,}"
         if not apart:
-            for truth, memories in resynchronised(model, batches, filters, on_batch):
+            for truth, memories in resynchronised(model, tracked(batches, what, progress), filters):
                 self._add_truth(truth)
                 for off, memory in zip(self.off, memories, strict=True):
                     off.append(_lengths(memory - truth.end))
             return
-        truths = exactly(model, batches, on_batch)
+        truths = exactly(model, tracked(batches, what, progress))
         for truth in truths:
             self._add_truth(truth)
         for off, filter_ in zip(self.off, filters, strict=True):
-            found = zip(carried(model, batches, filter_, on_batch), truths, strict=True)
+            found = zip(carried(model, tracked(batches, what, progress), filter_), truths, strict=True)
             off += [_lengths(memory - truth.end) for memory, truth in found]
 
     def _add_truth(self, truth: Truth) -> None:
@@ -226,10 +281,10 @@ class _Found:
                 f"memory is not finite in batches of {self.size:,} events. Train the model with a smaller lr."
             )
 
-    def distances(self, way: int, start: int = 0, stop: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    def distances(self, i: int, start: int = 0, stop: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Return, for the nodes that moved in some batches, distance, movement, and whether they repeat."""
         off, moved, repeated = (
-            torch.cat(each[start:stop]) for each in (self.off[way], self.moved, self.repeated)
+            torch.cat(each[start:stop]) for each in (self.off[i], self.moved, self.repeated)
         )
         counted = moved > MOVED * moved.median()
         return (off / moved)[counted], moved[counted], repeated[counted]
@@ -244,14 +299,14 @@ class _Found:
             best |= set(sorted(own, key=lambda i: means[i])[:1])
         return means, best
 
-    def row(self, i: int, way: Way, begin: int) -> DistanceRow:
-        """Return what there is to say of a way on the batches from ``begin`` on."""
+    def row(self, i: int, of: Variant, begin: int) -> DistanceRow:
+        """Return what there is to say of a variant on the batches from ``begin`` on."""
         distance, moved, repeated = self.distances(i, begin)
         return DistanceRow(
             batch_size=self.size,
             batches=self.count - begin,
-            way=way.kind,
-            filter=way.name,
+            variant=of.kind,
+            filter=of.name,
             nodes=len(distance),
             mean=float(distance.mean()),
             median=float(distance.median()),

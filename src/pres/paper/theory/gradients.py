@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -44,7 +44,7 @@ def sizes_to_try(part: EventStream, batch_sizes: Sequence[int] | None, usual: Se
     return sorted(set(batch_sizes))
 
 
-def replay(model: MDGNN, batches: TemporalBatches) -> Iterator[tuple[MDGNN, EventStream]]:
+def replay(model: MDGNN, batches: Iterable[EventStream]) -> Iterator[tuple[MDGNN, EventStream]]:
     """Yield a copy of ``model`` with each batch, its memory as a training epoch has it just before the batch.
 
     The copy shares the weights, is without dropout and has a memory of its own: the model is left as it

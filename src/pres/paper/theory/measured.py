@@ -1,16 +1,54 @@
-"""What a measurement on a model is of."""
+"""What all measurements share: what they are of, and how they are shown and drawn."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
+
+from matplotlib.axes import Axes
+from rich.console import Console, Group
+from rich.progress import track
+from rich.table import Table
 
 from pres.data.stream import EventStream
+from pres.figure import save_panels
 from pres.models import MDGNN
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class Result:
+    """What a measurement gives: plain values, tables, and a picture."""
+
+    @property
+    def title(self) -> str:
+        """What was measured, for people."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, as ``pres theory NAME --json`` prints it."""
+        return dataclasses.asdict(self)
+
+    def shown(self) -> Group:
+        """Return the tables for a terminal."""
+        raise NotImplementedError
+
+    def panels(self) -> tuple[str, Sequence[Callable[[Axes], None]]]:
+        """Return the title of the picture, and what draws each of its panels."""
+        raise NotImplementedError
+
+    def save_png(self, path: str | Path) -> Path:
+        """Draw the result as one picture at ``path`` and return it."""
+        title, draw = self.panels()
+        return save_panels(Path(path), title, *draw)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured(Result):
     """A result that belongs to one stream, one model and one set of weights."""
 
     dataset: str
@@ -28,9 +66,34 @@ class Measured:
 def about(model: MDGNN, events: EventStream, weights: str) -> dict[str, Any]:
     """Return the fields of `Measured`."""
     info = events.info
-    return {
-        "dataset": info.name,
-        "variant": info.variant,
-        "model": model.title,
-        "weights": weights,
-    }
+    return {"dataset": info.name, "variant": info.variant, "model": model.title, "weights": weights}
+
+
+def tracked(items: Iterable[T], what: str, progress: bool) -> Iterable[T]:
+    """Return items with a progress bar on stderr, if there is to be one."""
+    return track(items, what, transient=True, disable=not progress, console=Console(stderr=True))
+
+
+def table(names: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str] = ()) -> Table:
+    """Return a table for a terminal; only the columns named in ``left`` stand on the left."""
+    made = Table(box=None, pad_edge=False, collapse_padding=True)
+    for name in names:
+        made.add_column(name, justify="left" if name in left else "right")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def listed(*rows: tuple[str, str]) -> Table:
+    """Return a table of names and values."""
+    made = Table(show_header=False, box=None)
+    made.add_column(style="dim", min_width=13)
+    made.add_column()
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def number(value: float | None, form: str = ".3g") -> str:
+    """Return a number as people read it, or a dash for one that is not known."""
+    return "–" if value is None else format(value, form)

@@ -17,18 +17,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from rich.console import Console
-from rich.progress import track
+from matplotlib.axes import Axes
+from rich.console import Group
 from torch import Tensor
 
 from pres.errors import OptionError
+from pres.figure import FIRST, GREY, SECOND
+from pres.paper.theory.measured import Result, table, tracked
 
 Previous = Literal["true", "filtered"]
 Gain = Literal["analytic", "learned"]
@@ -36,6 +37,8 @@ Gain = Literal["analytic", "learned"]
 NOISES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 MISSING = (0, 1, 3, 7)
 GAPS = (0.5, 1.5)  # a gap is uniform between these: one near 0 would make a rate of any size
+_COLOURS = {"true": FIRST, "filtered": SECOND}
+_DASHES = {"analytic": "o-", "learned": "s--"}
 GAINS = torch.linspace(0.02, 1.0, 50, dtype=torch.float64)  # among which γ is learned
 
 
@@ -77,7 +80,7 @@ class Paths:
 
 @dataclass(frozen=True)
 class StateSpaceRow:
-    """Mean distances to the true state, over the seeds, of one system and one way to filter it."""
+    """Mean distances to the true state, over the seeds, of one system and one filter."""
 
     noise: float
     missing: int
@@ -96,8 +99,8 @@ class StateSpaceRow:
         return self.pres < self.standard
 
 
-@dataclass(frozen=True)
-class StateSpace:
+@dataclass(frozen=True, kw_only=True)
+class StateSpace(Result):
     """How far STANDARD and PRES are from the true state, for each noise and each number of missing ones."""
 
     drift: float
@@ -108,16 +111,79 @@ class StateSpace:
     seeds: int
     rows: tuple[StateSpaceRow, ...]
 
+    @property
+    def title(self) -> str:
+        """What was simulated, for people."""
+        return f"drift {self.drift:g}, spread {self.spread:g}, {self.steps} steps, {self.seeds} seeds"
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as ``pres theory state-space --json`` prints it."""
         rows = [dataclasses.asdict(row) | {"holds": row.holds} for row in self.rows]
-        return dataclasses.asdict(self) | {"rows": rows}
+        return super().to_dict() | {"rows": rows}
 
-    def save_png(self, path: str | Path) -> Path:
-        """Draw the errors as one picture at ``path`` and return it."""
-        from pres.paper.theory.figures.state_space import save_figure
+    def shown(self) -> Group:
+        """Return the errors of STANDARD and PRES, one row for each system and filter."""
+        rows = [
+            (
+                *(f"{row.noise:g}", f"{row.missing}", row.previous, f"{row.gain} {row.gamma:.3f}"),
+                f"{row.standard:.3f} ± {row.standard_std:.3f}",
+                f"{row.pres:.3f} ± {row.pres_std:.3f}",
+                f"{row.seeds_below}/{self.seeds}",
+                "yes" if row.holds else "no",
+            )
+            for row in self.rows
+        ]
+        names = ("noise", "missing", "previous", "γ", "STANDARD", "PRES", "nearer", "holds")
+        note = "nearer: in how many seeds PRES is; holds: whether it is in the mean"
+        title = f"Mean distance to the true state ({self.title})"
+        return Group(title, "", table(names, rows, left=("previous", "γ")), note)
 
-        return save_figure(self, Path(path))
+    def panels(self) -> tuple[str, Sequence[Callable[[Axes], None]]]:
+        """Return errors against noise, errors against missing transitions, and γ against noise."""
+        noises = sorted({row.noise for row in self.rows})
+        fewest, noise = min(row.missing for row in self.rows), noises[len(noises) // 2]
+        at_fewest = [row for row in self.rows if row.missing == fewest]
+        at_noise = [row for row in self.rows if row.noise == noise]
+        error = "mean distance to the true state"
+
+        def against_noise(panel: Axes) -> None:
+            _draw_errors(panel, at_fewest, "noise")
+            panel.set(xscale="log", yscale="log", title=f"Missing transitions: {fewest}", ylabel=error)
+            panel.set_xlabel("noise of a measurement, σ₁")
+
+        def against_missing(panel: Axes) -> None:
+            _draw_errors(panel, at_noise, "missing")
+            panel.set(yscale="log", title=f"Noise of a measurement: {noise:g}", ylabel=error)
+            panel.set_xlabel("transitions that a measurement misses")
+
+        def gains(panel: Axes) -> None:
+            for (previous, gain), rows in _by_setting(at_fewest).items():
+                x, y = [row.noise for row in rows], [row.gamma for row in rows]
+                panel.plot(x, y, _DASHES[gain], color=_COLOURS[previous])  # the legend is that of the errors
+            panel.set(xscale="log", ylim=(0, 1.03), title=f"Weight of a measurement, missing: {fewest}")
+            panel.set(xlabel="noise of a measurement, σ₁", ylabel="γ")
+
+        return f"A linear state-space: {self.title}", (against_noise, against_missing, gains)
+
+
+def _draw_errors(panel: Axes, rows: list[StateSpaceRow], against: Literal["noise", "missing"]) -> None:
+    settings = _by_setting(rows)
+    for (previous, gain), own in settings.items():
+        x = [getattr(row, against) for row in own]
+        label = f"PRES, previous {previous}, γ {gain}"
+        error, spread = [row.pres for row in own], [row.pres_std for row in own]
+        panel.errorbar(x, error, spread, fmt=_DASHES[gain], color=_COLOURS[previous], label=label)
+    own = next(iter(settings.values()))
+    x, error = [getattr(row, against) for row in own], [row.standard for row in own]
+    panel.errorbar(x, error, [row.standard_std for row in own], fmt="^:", color=GREY, label="STANDARD")
+    panel.legend(frameon=False, fontsize=8)
+
+
+def _by_setting(rows: list[StateSpaceRow]) -> dict[tuple[str, str], list[StateSpaceRow]]:
+    settings: dict[tuple[str, str], list[StateSpaceRow]] = {}
+    for row in rows:
+        settings.setdefault((row.previous, row.gain), []).append(row)
+    return settings
 
 
 def state_space_errors(
@@ -140,8 +206,7 @@ def state_space_errors(
     if seeds < 1 or not noise or not missing:
         raise OptionError("give at least one seed, one noise and one number of missing transitions.")
     systems = [System(n, m, **system) for n, m in product(sorted(set(noise)), sorted(set(missing)))]
-    shown = track(systems, "simulating", transient=True, disable=not progress, console=Console(stderr=True))
-    rows = [row for one in shown for row in _rows(one, seeds)]
+    rows = [row for one in tracked(systems, "simulating", progress) for row in _rows(one, seeds)]
     about = {name: getattr(systems[0], name) for name in ("drift", "spread", "nodes", "dims", "steps")}
     return StateSpace(**about, seeds=seeds, rows=tuple(rows))
 
@@ -231,8 +296,8 @@ def learned_gamma(paths: Paths, previous: Previous) -> Tensor:
 def _rows(system: System, seeds: int) -> list[StateSpaceRow]:
     paths = simulate(system, seeds)
     standard, _ = follow(paths, torch.ones(seeds, dtype=torch.float64), "true")  # whatever was before
-    rows = []
-    settings: list[Previous] = ["true", "filtered"]
+    rows, one_less = [], min(1, seeds - 1)  # a single seed has a deviation of 0
+    settings: tuple[Previous, Previous] = ("true", "filtered")
     for previous in settings:
         gammas: dict[Gain, Tensor] = {
             "analytic": torch.full_like(standard, analytic_gamma(system, previous)),
@@ -248,9 +313,9 @@ def _rows(system: System, seeds: int) -> list[StateSpaceRow]:
                     gain=gain,
                     gamma=float(gamma.mean()),
                     standard=float(standard.mean()),
-                    standard_std=float(standard.std(correction=min(1, seeds - 1))),
+                    standard_std=float(standard.std(correction=one_less)),
                     pres=float(error.mean()),
-                    pres_std=float(error.std(correction=min(1, seeds - 1))),
+                    pres_std=float(error.std(correction=one_less)),
                     seeds_below=int((error < standard).sum()),
                 )
             )

@@ -24,19 +24,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from rich.console import Console
-from rich.progress import Progress
+from matplotlib.axes import Axes
+from rich.console import Group
+from rich.table import Table
 from torch import Tensor
 
 from pres.data.stream import EventStream
 from pres.errors import DivergedError, OptionError
+from pres.figure import FIRST, GREY, SECOND, batch_size_axis
 from pres.models import MDGNN
 from pres.paper.theory.gradients import (
     batch_loss,
@@ -47,8 +48,8 @@ from pres.paper.theory.gradients import (
     training_part,
     whole_batches,
 )
-from pres.paper.theory.measured import Measured, about
-from pres.sampling import NegativeSampler, TemporalBatches
+from pres.paper.theory.measured import Measured, about, number, table, tracked
+from pres.sampling import NegativeSampler
 from pres.sampling.rng import derived
 
 Loss = Literal["mean", "sum"]
@@ -102,7 +103,7 @@ class GradientVariance(Measured):
         return mean, sum_
 
     def _exponents(self, loss: Loss) -> Exponents:
-        rows = [row for row in self.rows if row.loss == loss]
+        rows = self._of(loss)
         sizes, explained = [row.batch_size for row in rows], EXPLAINED[loss]
         values = {name: [getattr(row, name) for row in rows] for name in explained}
         # Whole batches of different sizes do not cover quite the same events: compare epochs per event.
@@ -113,13 +114,69 @@ class GradientVariance(Measured):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as ``pres theory variance --json`` prints it."""
-        return dataclasses.asdict(self) | {"exponents": [dataclasses.asdict(e) for e in self.exponents]}
+        return super().to_dict() | {"exponents": [dataclasses.asdict(e) for e in self.exponents]}
 
-    def save_png(self, path: str | Path) -> Path:
-        """Draw the variances as one picture at ``path`` and return it."""
-        from pres.paper.theory.figures.variance import save_figure
+    def shown(self) -> Group:
+        """Return the variances at each batch size and their exponents, a table for each normalisation."""
+        about = f"{self.events:,} events, {self.draws} draws of negatives, {self.parameters:,} parameters"
+        tables: list[Table | str] = []
+        for exponents in self.exponents:
+            cells = []
+            for row in self._of(exponents.loss):
+                figures = (row.smallest, row.largest, row.mean, row.epoch, row.epoch_independent, row.bound)
+                sizes = f"{row.batch_size:,}", f"{row.batches:,}"
+                cells.append((*sizes, *(number(figure, ".4g") for figure in figures)))
+            for name, powers in (
+                ("power of b", exponents.fitted),
+                ("explained", exponents.explained),
+                ("beyond", exponents.beyond),
+            ):
+                cells.append((name, "", *(number(powers[of], "+.2f") for of in exponents.explained)))
+            names = ("b", "batches", "σ²_min", "σ²_max", "mean", "epoch", "Σ σ²", "bound")
+            tables += ["", f"{exponents.loss} loss", table(names, cells)]
+        return Group(f"Variance of the gradient: {self.title}", about, *tables)
 
-        return save_figure(self, Path(path))
+    def panels(self) -> tuple[str, Sequence[Callable[[Axes], None]]]:
+        """Return the variances of batches and of the epoch, for each normalisation."""
+        title = f"{self.title}: {self.events:,} events, {self.draws} draws of negatives"
+        panels = [
+            partial(draw, rows=self._of(exponents.loss), exponents=exponents)
+            for exponents in self.exponents
+            for draw in (_draw_batches, _draw_epoch)
+        ]
+        return title, panels
+
+    def _of(self, loss: Loss) -> list[VarianceRow]:
+        return [row for row in self.rows if row.loss == loss]
+
+
+def _draw_batches(panel: Axes, rows: list[VarianceRow], exponents: Exponents) -> None:
+    sizes = [row.batch_size for row in rows]
+    label = f"mean, b to the {number(exponents.fitted['mean'], '.2f')}"
+    panel.plot(sizes, [row.mean for row in rows], "o-", color=FIRST, label=label)
+    low, high = [row.smallest for row in rows], [row.largest for row in rows]
+    panel.fill_between(sizes, low, high, color=FIRST, alpha=0.15, label="σ²_min to σ²_max")
+    _finish(panel, f"One batch's gradient, {exponents.loss} loss", rows)
+
+
+def _draw_epoch(panel: Axes, rows: list[VarianceRow], exponents: Exponents) -> None:
+    sizes = [row.batch_size for row in rows]
+    label = f"measured, b to the {number(exponents.fitted['epoch'], '.2f')}"
+    panel.plot(sizes, [row.epoch for row in rows], "o-", color=FIRST, label=label)
+    summed = [row.epoch_independent for row in rows]
+    panel.plot(sizes, summed, "x:", color=GREY, label="sum of the batches'")
+    panel.plot(sizes, [row.bound for row in rows], "s--", color=SECOND, label="Theorem 1: |E|/b · σ²_min")
+    _finish(panel, f"The epoch's gradient, {exponents.loss} loss", rows)
+
+
+def _finish(panel: Axes, title: str, rows: list[VarianceRow]) -> None:
+    panel.set(title=title, ylabel="variance")
+    if max(row.largest for row in rows) > 0:
+        panel.set_yscale("log", nonpositive="clip")  # σ²_min may be 0: an empty memory tells no nodes apart
+        low, high = panel.get_ylim()
+        panel.set_ylim(low / 2, high * 2)  # else a variance that hardly changes fills the panel
+    batch_size_axis(panel, [row.batch_size for row in rows])
+    panel.legend(frameon=False, fontsize=8)
 
 
 def gradient_variance(
@@ -154,11 +211,10 @@ def gradient_variance(
     sampler = NegativeSampler(events.to(part.src.device))
     cut = {size: whole_batches(part, size) for size in sizes_to_try(part, batch_sizes, BATCH_SIZES)}
     rows: list[VarianceRow] = []
-    with Progress(console=Console(stderr=True), transient=True, disable=not progress) as bars:
-        for size, batches in cut.items():
-            task = bars.add_task(f"batches of {size:,}", total=len(batches))
-            variances, epoch = _variances(model, batches, sampler, draws, seed, partial(bars.advance, task))
-            rows += [_row(size, loss, variances, epoch) for loss in LOSSES]
+    for size, batches in cut.items():
+        shown = tracked(batches, f"batches of {size:,}", progress)
+        variances, epoch = _variances(model, shown, sampler, draws, seed)
+        rows += [_row(size, loss, variances, epoch) for loss in LOSSES]
     count = sum(parameter.numel() for parameter in trainable(model))
     return GradientVariance(
         **about(model, events, weights),
@@ -181,11 +237,10 @@ def slope(sizes: Sequence[int], values: Sequence[float]) -> float | None:
 
 def _variances(
     model: MDGNN,
-    batches: TemporalBatches,
+    batches: Iterable[EventStream],
     sampler: NegativeSampler,
     draws: int,
     seed: int,
-    on_batch: Callable[[], object],
 ) -> tuple[Tensor, float]:
     """Return the variance of each batch's gradient `[K]` and that of their sum, of mean losses.
 
@@ -195,13 +250,9 @@ def _variances(
     variances: list[float] = []
     epoch: Tensor | float = 0.0
     for copied, batch in replay(model, batches):
-        drawn = [
-            flat_gradient(
-                batch_loss(copied, batch, sampler.sample(batch, seed=derived(seed, draw)).nodes), parameters
-            )
-            for draw in range(draws)
-        ]
-        gradients = torch.stack(drawn).double()
+        negatives = [sampler.sample(batch, seed=derived(seed, draw)).nodes for draw in range(draws)]
+        losses = (batch_loss(copied, batch, drawn) for drawn in negatives)
+        gradients = torch.stack([flat_gradient(loss, parameters) for loss in losses]).double()
         epoch = epoch + gradients
         variances.append(_variance(gradients))
         if not math.isfinite(variances[-1]):
@@ -209,7 +260,6 @@ def _variances(
                 f"the gradient is not finite in the batch of events {batch.offset:,} to "
                 f"{batch.offset + len(batch) - 1:,}. Train the model with a smaller lr."
             )
-        on_batch()
     assert isinstance(epoch, Tensor)  # there is at least one batch
     return torch.tensor(variances, dtype=torch.float64), _variance(epoch)
 

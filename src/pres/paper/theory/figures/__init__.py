@@ -1,1 +1,0 @@
-"""One picture for each measurement."""
