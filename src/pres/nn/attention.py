@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pres.nn.dropout import Dropout
+from pres.errors import OptionError
 from pres.nn.ops import Asked, Picked, Slots, differentiable_gradients
 
 
@@ -32,18 +32,22 @@ class LinearAttention(nn.Module):
 
     def __init__(self, query_dim: int, row_dim: int, dim: int, heads: int, dropout: float) -> None:
         super().__init__()
+        if not 0 <= dropout < 1:
+            raise OptionError(f"dropout={dropout}: a share of 0 or more, below 1.")
         self.heads = heads
         self.query = nn.Linear(query_dim, dim)
         self.key = nn.Linear(row_dim, dim, bias=False)  # a bias would cancel in the softmax
         self.value = nn.Linear(row_dim, dim)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
 
     def read(self, query: Tensor, rows: Sequence[Picked], asked: Asked) -> Tensor:
         """Return `[q, dim]` from the askers' queries `[m, dim]`, which ``query`` made, and slots' rows."""
         dtype = self.key.weight.dtype  # whatever autocast made of what was given
         query = query.to(dtype)
         rows = [replace(part, table=part.table.to(dtype)) for part in rows]
-        keep = self.dropout.factors(self.heads, *asked.slots.mask.shape, like=query)
+        keep = None
+        if self.training and self.dropout.p:
+            keep = self.dropout(query.new_ones(self.heads, *asked.slots.mask.shape))
         weights = self.key.weight, self.value.weight, self.value.bias
         with torch.autocast(query.device.type, enabled=False):  # rows are read as they are
             return attend(query, *weights, rows, asked, self.heads, keep)
