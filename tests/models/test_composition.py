@@ -20,7 +20,6 @@ from pres.nn import (
     MLPMessage,
     NodeEncoding,
     RNNUpdater,
-    ScanMailboxes,
     ScanMemory,
     ScanUpdater,
     TemporalAttention,
@@ -91,11 +90,11 @@ SCANNED: list[tuple[dict[str, Any], str]] = [
     ({"memory": ScanMemory(N, DIM + 1, START)}, "ScanUpdater was made for a width of 6 .memory."),
     ({"node_encoding": NodeEncoding(N, CODE + 1)}, "ScanUpdater .* width of 3 .node encoding., .* is 4"),
     ({"message": EventMessage(FEATURES, TimeEncoding(TIME + 1))}, "ScanUpdater .* .message."),
-    ({"memory": ScanMailboxes(N, DIM, 3, START)}, "in a scan, mail needs all of"),
+    ({"memory": ScanMemory(N, DIM, START, 3)}, "in a scan, mail needs all of"),
     ({"deliver_to": "neighbours"}, "in a scan, mail needs all of"),
     (
         {
-            "memory": ScanMailboxes(N, DIM, 3, START),
+            "memory": ScanMemory(N, DIM, START, 3),
             "updater": MailboxScan(DIM, CODE, FEATURES.dim + 1, TIME),
             "deliver_to": "neighbours",
         },

@@ -1,5 +1,6 @@
 """APAN by a scan against one event after another, and what a prediction and a commit may depend on."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,10 @@ from torch import Tensor
 from pres.data.stream import EventStream
 from pres.errors import OptionError
 from pres.models import APAN, MDGNN
-from pres.models.mailed import ScannedMail
-from pres.nn import MailboxScan, ScanMailboxes, TimeEncoding
-from pres.nn.mailbox_reading import AGES, Reading, read_plainly
+from pres.nn import MailboxScan, ScanMemory, TimeEncoding
+from pres.nn.mailbox_scan import AGES, Reading
 from pres.nn.ops import Slots
+from pres.nn.scan import Chains
 from pres.training.config import FitConfig
 from pres.training.scan_step import prepare_scan, train_on_scan
 from pres.training.schedules import optimiser_for
@@ -43,7 +44,7 @@ def features(n: int, seed: int = 0) -> Tensor:
 def slow(model: MDGNN, stream: EventStream, events: list[Event]) -> SlowMailScan:
     updater, message = model.updater, model.message
     assert isinstance(updater, MailboxScan) and isinstance(message.time, TimeEncoding)
-    assert isinstance(model.memory, ScanMailboxes)
+    assert isinstance(model.memory, ScanMemory)
     return SlowMailScan(
         weights={name: weight.detach().numpy() for name, weight in model.named_parameters()},
         events=events,
@@ -63,7 +64,7 @@ def slow(model: MDGNN, stream: EventStream, events: list[Event]) -> SlowMailScan
 def check_nodes(model: MDGNN, expected: SlowMailScan) -> None:
     """Memory, times and mailboxes are those of the oracle."""
     state, nodes = model.memory, expected.nodes
-    assert isinstance(state, ScanMailboxes)
+    assert isinstance(state, ScanMemory)
     for node in range(len(state.memory)):
         np.testing.assert_allclose(
             state.memory[node], nodes.memory.get(node, np.zeros(DIM)), rtol=0, atol=1e-10
@@ -93,10 +94,12 @@ def test_states_are_those_of_one_event_after_another(
             scanned = model.scanned(model.window(start, start + len(batch)))
             model.update_state(batch)
         window = scanned.window
-        assert isinstance(scanned, ScannedMail) and window.events.offset == expected.position
+        assert scanned.mails is not None and window.events.offset == expected.position
         _, states, mails = expected.window(start + len(batch))
-        node = window.node[window.chain].tolist()
-        entries = [(window.events.offset + at, v) for at, v in zip(window.event.tolist(), node, strict=True)]
+        node = window.chains.node[window.chains.chain].tolist()
+        entries = [
+            (window.events.offset + at, v) for at, v in zip(window.chains.event.tolist(), node, strict=True)
+        ]
         assert len(set(entries)) == len(states) == len(entries)
         for found, all_expected in (scanned.states, states), (scanned.mails, mails):
             wanted = np.stack([all_expected[entry] for entry in entries])
@@ -185,7 +188,7 @@ def test_who_only_gets_mail_does_not_move() -> None:
     model = made(stream)
     model.update_state(stream)
     memory = model.memory
-    assert isinstance(memory, ScanMailboxes)
+    assert isinstance(memory, ScanMemory)
     # Node 1 gets mail of its own event, and of 0's later ones. Its last event is its first.
     assert float(memory.last_event[1]) == 0 and int(memory.received[1]) == 3
     assert sorted(memory.mail_event[1].tolist()) == [0, 1, 3]
@@ -209,27 +212,35 @@ def test_every_weight_learns_where_batches_are_as_many_as_rescanned(passes: int)
             assert bool((weight.grad != 0).any(0).all()), f"a column of {name}"
 
 
-def test_a_reading_is_that_of_copies_with_its_gradients() -> None:
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_reading_is_that_of_copies_with_its_gradients(shared: bool) -> None:
     draw = torch.Generator().manual_seed(3)
     mask = torch.rand(6, 4, generator=draw) < 0.7
     mask[:, 0] = True
     slots = Slots.of(mask)
     mail, age = (torch.randint(0, n, (len(slots),), generator=draw) for n in (9, AGES))
-    reading = Reading(2, slots, mail, age, 5)
-    query, learned, stored, ages = (
-        torch.randn(n, 4, generator=draw, dtype=torch.float64) for n in (6, 5, 4, AGES)
+    reading = Reading(2, slots, mail, age, 9)
+    # Nodes 0, 1 and 2 have three, two and one of the six entries.
+    chains = Chains.of(torch.tensor([0, 0, 1]), torch.tensor([1, 0, 2]), 3)
+    chains = replace(chains, chain=torch.tensor([0, 0, 0, 1, 1, 2]), first=torch.tensor([0, 3, 5]))
+    query, table, ages = (
+        torch.randn(n, 4, generator=draw, dtype=torch.float64) for n in (3 if shared else 6, 9, AGES)
     )
-    given = tuple(each.requires_grad_() for each in (query, learned, ages))
+    given = tuple(each.requires_grad_() for each in (query, table, ages))
+    of_entry = chains.chain if shared else torch.arange(6)
 
-    def read(query: Tensor, learned: Tensor, ages: Tensor) -> Tensor:
-        return reading.read(query, learned, stored, ages)
+    def read(query: Tensor, table: Tensor, ages: Tensor) -> Tensor:
+        return reading.read(query, table, ages, chains if shared else None)
 
     assert torch.autograd.gradcheck(read, given) and torch.autograd.gradgradcheck(read, given)
-    flat = (query * 2**-0.5).view(-1, 2), learned.view(-1, 2), stored.view(-1, 2)
-    chosen = ages.view(AGES, 2, 2).transpose(0, 1)[:, age].reshape(-1, 2)
-    by_age = (flat[0][reading.query] * chosen).sum(1)
-    plain = read_plainly(reading, *flat, by_age).view(2, 6, 2).transpose(0, 1).reshape(6, 4)
-    torch.testing.assert_close(read(*given), plain)
+    expected = []
+    for entry in range(6):
+        mine = slots.query == entry
+        for head in (slice(0, 2), slice(2, 4)):
+            mails, asked = table[mail[mine], head], query[of_entry[entry], head] * 2**-0.5
+            weight = ((mails + ages[age[mine], head]) @ asked).softmax(0)
+            expected.append(weight @ mails)
+    torch.testing.assert_close(read(*given), torch.stack(expected).view(6, 4))
 
 
 @pytest.mark.parametrize("option", [{"gate": False}, {"visibility": "batch"}, {"aggregate": "mean"}])

@@ -69,13 +69,15 @@ def assert_window(model: MDGNN, start: int, stop: int, found: OnePass) -> scanne
     inside = model.scanned(model.window(start, stop))
     window = inside.window
     assert window.events.offset == found.first and len(window.events) == stop - found.first
-    nodes = window.node[window.chain].tolist()
-    order = [(found.first + event, node) for event, node in zip(window.event.tolist(), nodes, strict=True)]
+    nodes = window.chains.node[window.chains.chain].tolist()
+    order = [
+        (found.first + event, node) for event, node in zip(window.chains.event.tolist(), nodes, strict=True)
+    ]
     assert sorted(order) == sorted(found.after)
     close(inside.states, torch.stack([found.after[each] for each in order]))
-    ends = [found.at(node, stop)[0] for node in window.node.tolist()]
+    ends = [found.at(node, stop)[0] for node in window.chains.node.tolist()]
     close(inside.end, torch.stack(ends))
-    close(inside.begin, torch.stack([found.begin.get(n, found.zero) for n in window.node.tolist()]))
+    close(inside.begin, torch.stack([found.begin.get(n, found.zero) for n in window.chains.node.tolist()]))
     return inside
 
 

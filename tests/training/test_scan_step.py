@@ -79,7 +79,7 @@ def states_by_hand(prepared: PreparedScan, subgraph: Subgraph, found: OnePass) -
     memories, times = [], []
     for node, entry in zip(subgraph.nodes.tolist(), subgraph.version.tolist(), strict=True):
         # An entry is one event of the node; what is seen is the memory after it.
-        place = first + int(prepared.window.event[entry]) + 1 if entry >= 0 else first
+        place = first + int(prepared.window.chains.event[entry]) + 1 if entry >= 0 else first
         memory, t = found.at(node, place)
         memories.append(memory)
         times.append(t)

@@ -19,7 +19,6 @@ from pres.data.stream import EventStream
 from pres.errors import OptionError, check_choice
 from pres.models.checks import check_next, check_stands, check_whole, num_batches_of
 from pres.models.composition import check_composition
-from pres.models.mailed import MailWindow
 from pres.models.routing import MessageRouting, RawMessages, raw_messages_of, routings_of
 from pres.models.sample import Embedding, SubgraphSampler
 from pres.models.scanned import Scanned, Window
@@ -181,7 +180,7 @@ class MDGNN(SubgraphSampler):
         """Return what is scanned for the batch of events from ``start`` to ``stop``."""
         assert self._events is not None
         if self.deliver_to == "neighbours" and self.index is not None:
-            return MailWindow.sending(self._events, start, stop, self.index, self.neighbours)
+            return Window.of(self._events, start, stop, self.index, self.neighbours)
         return Window.of(self._events, start, stop)
 
     def scanned(self, window: Window) -> Scanned:

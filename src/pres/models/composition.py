@@ -9,7 +9,6 @@ from pres.nn.mailbox_scan import MailboxScan
 from pres.nn.memory import Memory, MemoryStore
 from pres.nn.message import EventMessage, IdentityMessage
 from pres.nn.node_encoding import NodeEncoding
-from pres.nn.scan_mailboxes import ScanMailboxes
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.scan_updater import ScanUpdater
 from pres.nn.updater import GRUUpdater, RNNUpdater
@@ -109,14 +108,14 @@ def check_kinds(memory: nn.Module, message: nn.Module, updater: nn.Module, deliv
     scanning = [isinstance(part, kind) for part, kind in kinds]
     if any(scanning) != all(scanning):
         raise OptionError(
-            "a scan needs all of ScanMemory, EventMessage and ScanUpdater; or ScanMailboxes, EventMessage "
-            f"and MailboxScan. The model was given {given}."
+            "a scan needs all of ScanMemory, EventMessage, and ScanUpdater or MailboxScan. The model was "
+            f"given {given}."
         )
-    if not any(scanning):
+    if not isinstance(memory, ScanMemory):
         return
-    mailed = isinstance(memory, ScanMailboxes), isinstance(updater, MailboxScan), deliver_to == "neighbours"
+    mailed = memory.slots > 0, isinstance(updater, MailboxScan), deliver_to == "neighbours"
     if any(mailed) != all(mailed):
         raise OptionError(
-            "in a scan, mail needs all of ScanMailboxes, MailboxScan and deliver_to='neighbours'; the model "
-            f"was given {given} and deliver_to={deliver_to!r}."
+            "in a scan, mail needs all of ScanMemory(…, slots=…), MailboxScan and deliver_to='neighbours'; "
+            f"the model was given {given}, slots={memory.slots} and deliver_to={deliver_to!r}."
         )

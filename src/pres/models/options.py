@@ -15,7 +15,6 @@ from pres.nn import (
     MailboxScan,
     Memory,
     RNNUpdater,
-    ScanMailboxes,
     ScanMemory,
     ScanUpdater,
     TimeEncoding,
@@ -110,7 +109,7 @@ def mailboxes(
             if given != usual:
                 raise OptionError(f"{name}={given!r} is not for cell='scan': leave it at {usual!r}.")
         return {
-            "memory": ScanMailboxes(events.num_nodes, dim, slots, events.t[0]),
+            "memory": ScanMemory(events.num_nodes, dim, events.t[0], slots),
             "message": EventMessage(features, time),
             "updater": MailboxScan(dim, encoding_dim, features.dim, time.dim, heads, passes),
         }

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor, nn
 
-from pres.data.incidence import incidences
 from pres.data.stream import EventStream
+from pres.models.mailed import WindowMail
 from pres.models.states import States
+from pres.nn.mailbox_scan import MailboxScan
 from pres.nn.message import EventMessage
 from pres.nn.node_encoding import NodeEncoding
 from pres.nn.ops import rows
+from pres.nn.scan import Chains
 from pres.nn.scan_memory import ScanMemory
-from pres.nn.scan_updater import ScanUpdater
+from pres.sampling import TemporalIndex
 
 RESCANNED = 200  # events before a batch that are scanned with it, so that gradients reach what they did
 
@@ -34,48 +35,30 @@ def held(position: int, t: Tensor) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """Events that are scanned together, as chains: one per node, with an entry for each event of the node.
-
-    Entries are sorted by node and then by event. Neither weights nor memory matter to it.
-    """
+    """Events that are scanned together; neither weights nor memory matter to it."""
 
     events: EventStream
     batch: EventStream  # the new ones among them, which are the last
-    keys: Tensor  # [h] node * w + event, increasing
-    event: Tensor  # [h] of each entry, counted from the window's first
-    chain: Tensor  # [h] of each entry
-    other: Tensor  # [h] the entry of its event's other endpoint; itself for a self-loop
-    node: Tensor  # [c] of each chain
-    first: Tensor  # [c] the first entry of each chain
+    chains: Chains
+    mail: WindowMail | None  # where events send some
 
     @classmethod
-    def of(cls, stream: EventStream, start: int, stop: int) -> Window:
-        """Return the window of a batch, the events of a stream from ``start`` to ``stop``."""
-        events = stream[held(start, stream.t) : stop]
-        keys, node, event = incidences(events.src, events.dst, stream.num_nodes)
-        w = len(events)
-        at = torch.arange(w, device=node.device)
-        of_src, of_dst = (torch.searchsorted(keys, end * w + at) for end in (events.src, events.dst))
-        other = torch.empty_like(node)
-        other[of_src], other[of_dst] = of_dst, of_src
-        begins = torch.ones_like(node, dtype=torch.bool)
-        begins[1:] = node[1:] != node[:-1]
-        first = begins.nonzero().squeeze(1)
-        return cls(
-            events=events,
-            batch=stream[start:stop],
-            keys=keys,
-            event=event,
-            chain=begins.cumsum(0) - 1,
-            other=other,
-            node=rows(node, first),
-            first=first,
-        )
+    def of(
+        cls,
+        stream: EventStream,
+        start: int,
+        stop: int,
+        index: TemporalIndex | None = None,
+        neighbours: int = 0,
+    ) -> Window:
+        """Return the window of a batch, the events of a stream from ``start`` to ``stop``.
 
-    @cached_property
-    def last(self) -> Tensor:
-        """The last entry `[c]` of each chain."""
-        return torch.cat([self.first[1:], self.first.new_tensor([len(self.keys)])[: len(self.first)]]) - 1
+        With an index each endpoint sends mail, to itself and to so many neighbours.
+        """
+        events = stream[held(start, stream.t) : stop]
+        chains = Chains.of(events.src, events.dst, stream.num_nodes)
+        mail = None if index is None else WindowMail.of(stream, events, chains, index, neighbours)
+        return cls(events, stream[start:stop], chains, mail)
 
     def cut(self, at: Tensor, staleness: int) -> Tensor:
         """Return the first event `[q]` that predictions of events ``at`` `[q]` do not see.
@@ -93,41 +76,36 @@ class Window:
 
     def version(self, nodes: Tensor, places: Tensor) -> Tensor:
         """Return the last entry `[q]` of each of nodes `[q]` before events ``places`` `[q]`; -1 if none."""
-        w = len(self.events)
-        entry = torch.searchsorted(self.keys, nodes * w + places) - 1
-        if not len(self.keys):
-            return entry
-        own = rows(self.keys, entry.clamp(min=0)) >= nodes * w
-        return torch.where(own, entry, -1)
+        return self.chains.version(nodes, places)
 
-    def since_last(self, last_event: Tensor) -> Tensor:
-        """Return the time `[h]` since each entry's last event; ``last_event`` `[c]` is before each chain."""
-        t = rows(self.events.t, self.event)
-        before = torch.cat([t[:1], t[:-1]]).index_copy(0, self.first, last_event)
-        return t - before
+    def state_keys(self, nodes: Tensor, entries: Tensor) -> Tensor:
+        """Return a number `[q]` for each memory: that of an entry, or after all these that of a node."""
+        return torch.where(entries >= 0, entries, len(self.chains) + nodes)
+
+    def of_state_keys(self, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return whether there is an entry, the nodes, and the entries."""
+        chains, h = self.chains, len(self.chains)
+        inside = keys < h
+        if not h:
+            return inside, keys, torch.full_like(keys, -1)
+        chain = rows(chains.chain, keys.clamp(max=h - 1))
+        return inside, torch.where(inside, rows(chains.node, chain), keys - h), torch.where(inside, keys, -1)
 
     def scanned(
         self, memory: ScanMemory, message: nn.Module, updater: nn.Module, node_encoding: NodeEncoding
     ) -> Scanned:
         """Return the memory inside the window, which memory must stand at the beginning of."""
-        assert isinstance(message, EventMessage) and isinstance(updater, ScanUpdater)
-        begin, last_event = memory.read(self.node)
-        about = message(self.events.offset + self.event, self.since_last(last_event), begin.dtype)
-        states = updater(begin, node_encoding(self.node), about, self.first, self.chain, self.other)
-        return Scanned(self, memory, begin, states)
-
-    def state_keys(self, nodes: Tensor, entries: Tensor) -> Tensor:
-        """Return a number `[q]` for each memory: that of an entry, or after all these that of a node."""
-        return torch.where(entries >= 0, entries, len(self.keys) + nodes)
-
-    def of_state_keys(self, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return whether there is an entry, the nodes, and the entries."""
-        h = len(self.keys)
-        inside = keys < h
-        if not h:
-            return inside, keys, torch.full_like(keys, -1)
-        chain = rows(self.chain, keys.clamp(max=h - 1))
-        return inside, torch.where(inside, rows(self.node, chain), keys - h), torch.where(inside, keys, -1)
+        assert isinstance(message, EventMessage)
+        chains = self.chains
+        (begin, last_event), encoding = memory.read(chains.node), node_encoding(chains.node)
+        t = rows(self.events.t, chains.event)
+        since = t - torch.cat([t[:1], t[:-1]]).index_copy(0, chains.first, last_event)
+        if self.mail is not None:
+            assert isinstance(updater, MailboxScan)
+            states, mails = self.mail.scanned(updater, memory, message, encoding, begin, since)
+            return Scanned(self, memory, begin, states, mails)
+        about = message(self.events.offset + chains.event, since, begin.dtype)
+        return Scanned(self, memory, begin, updater(begin, encoding, about, chains), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,31 +116,30 @@ class Scanned:
     memory: ScanMemory
     begin: Tensor  # [c, d] before each chain
     states: Tensor  # [h, d] after each entry
+    mails: Tensor | None  # [h, d] of each entry, where events send some
 
     @property
     def end(self) -> Tensor:
         """The memory `[c, d]` after each chain."""
-        return rows(self.states, self.window.last)
+        return rows(self.states, self.window.chains.last)
 
     def updated_memory(self, nodes: Tensor, entries: Tensor) -> States:
         """Return the memory of nodes `[u]` after their entries `[u]`; nodes without one (-1) come last."""
-        window, inside = self.window, int((entries >= 0).sum())
+        inside = int((entries >= 0).sum())
         entries, outside = entries[:inside], nodes[inside:]
         stored = self.memory.read(outside)
         found = torch.cat([rows(self.states, entries), stored.memory.to(self.states.dtype)])
-        within = rows(window.events.t, rows(window.event, entries))
-        last_event = torch.cat([within, stored.last_event])
-        moved = torch.arange(len(nodes), device=nodes.device) < inside
+        last_event = torch.cat([self._times(entries), stored.last_event])
         return States(
             nodes=nodes,
-            previous=torch.cat([rows(self.begin, rows(window.chain, entries)), found[inside:]]),
+            previous=found,  # no mail is pending
             measured=found,
             corrected=found,
             kept=found,
             memory=found,
             previous_update=last_event,
             last_update=last_event,
-            pending=moved,
+            pending=torch.zeros_like(nodes, dtype=torch.bool),
             last_event=last_event,
         )
 
@@ -173,17 +150,21 @@ class Scanned:
         order = torch.argsort((entries < 0).long(), stable=True)
         found = self.updated_memory(rows(nodes, order), rows(entries, order))
         back = torch.argsort(order)
-        return States(**{name: rows(value, back) for name, value in vars(found).items()})
+        return States(**{field.name: rows(getattr(found, field.name), back) for field in fields(States)})
+
+    def _times(self, entries: Tensor) -> Tensor:
+        """Return the times `[q]` of the events of entries `[q]`."""
+        return rows(self.window.events.t, rows(self.window.chains.event, entries))
 
     @torch.no_grad()
     def commit(self) -> None:
         """Let memory hold what it is to hold when the window is taken in."""
-        window = self.window
-        position = window.events.offset + len(window.events)
-        place = held(len(window.events), window.events.t)
-        entry = window.version(window.node, torch.full_like(window.node, place))
+        events, chains, memory = self.window.events, self.window.chains, self.memory
+        stop = held(len(events), events.t)
+        entry = chains.version(chains.node, torch.full_like(chains.node, stop))
         begun = (entry >= 0).nonzero().squeeze(1)
         entry = rows(entry, begun)
-        last_event = rows(window.events.t, rows(window.event, entry))
-        self.memory.write(rows(window.node, begun), rows(self.states, entry), last_event)
-        self.memory.advance(position)
+        memory.write(rows(chains.node, begun), rows(self.states, entry), self._times(entry))
+        memory.advance(events.offset + len(events))
+        if self.window.mail is not None and self.mails is not None:
+            self.window.mail.deliver(memory, self.mails, stop)

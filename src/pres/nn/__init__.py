@@ -8,7 +8,6 @@ from pres.nn.memory import Mail, Memory
 from pres.nn.message import EventMessage, IdentityMessage, MLPMessage
 from pres.nn.node_encoding import NodeEncoding
 from pres.nn.scan import linear_scan
-from pres.nn.scan_mailboxes import ScanMailboxes
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.scan_updater import ScanUpdater
 from pres.nn.time_encoding import TimeEncoding
@@ -29,7 +28,6 @@ __all__ = [
     "NodeDecoder",
     "NodeEncoding",
     "RNNUpdater",
-    "ScanMailboxes",
     "ScanMemory",
     "ScanUpdater",
     "TemporalAttention",

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from pres.errors import OptionError
-from pres.nn.mailbox_reading import Reading
-from pres.nn.ops import rows
-from pres.nn.scan import before_each, gated_scan
+from pres.nn.attention import dots, softmax, weighted_sums
+from pres.nn.ops import Ranking, Slots, differentiable_gradients, ranking, rows
+from pres.nn.scan import Chains, before_each, gated_scan
 from pres.nn.scan_updater import UPDATED, joined_gates
 
-
-class Chains(NamedTuple):
-    """Chains of entries: one for each node, with an entry for each event of the node."""
-
-    first: Tensor  # [c] the first entry of each
-    chain: Tensor  # [h] of each entry
-    other: Tensor  # [h] the entry of its event's other endpoint
-    event: Tensor  # [h] its event
+AGES = 96  # rows of a table of ages, enough for any
+PER_FACTOR = 4  # of them to a factor of e
 
 
 class MailboxScan(nn.Module):
@@ -99,28 +95,168 @@ class MailboxScan(nn.Module):
             chains: Which entries there are.
             reading: What each entry's node reads; mails are those of the entries, then the stored ones.
         """
-        (first, chain, other, event), d = chains, begin.shape[1]
+        first, chain, other, d = chains.first, chains.chain, chains.other, begin.shape[1]
         own, partner, own_code, partner_code, feature = torch.split(self.mail.weight, self.sizes, dim=1)
-        gate, bias = joined_gates(self.update, self.new)
-        of_mail, of_read, of_since = gate[:, :d], gate[:, d : 2 * d], gate[:, 2 * d :]
-        gates = linear(since, of_since, bias)
-        events, whose = linear(features, feature, self.mail.bias), rows(chain, other)
-        own_encoding, partner_encoding = linear(encoding, own_code), linear(encoding, partner_code)
+        weight, bias = joined_gates(self.update, self.new)
+        of_mail, of_read, of_since = weight[:, :d], weight[:, d : 2 * d], weight[:, 2 * d :]
         age = linear(ages, self.age.weight).to(begin.dtype)
 
-        def scan(mails: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
-            mails = mails.to(begin.dtype)
-            read = reading.read(query.to(begin.dtype), mails, stored, age)
-            moving = torch.addmm(torch.addmm(gates, mails, of_mail.T), read, of_read.T)
-            return gated_scan(moving, begin, first), mails
+        def scan(mails: Tensor, query: Tensor, shared: Chains | None) -> tuple[Tensor, Tensor]:
+            table = torch.cat([mails.to(begin.dtype), stored])
+            read, mails = reading.read(query.to(begin.dtype), table, age, shared), table[: len(mails)]
+            gates = linear(read, of_read).add_(linear(mails, of_mail)).add_(linear(since, of_since, bias))
+            return gated_scan(gates, begin, first), mails
 
-        with torch.set_grad_enabled(torch.is_grad_enabled() and self.passes == 1):
-            of_own, of_partner = own_encoding + linear(begin, own), partner_encoding + linear(begin, partner)
-            mails = rows(events, event) + rows(of_own, chain) + rows(of_partner, whose)
-            states, mails = scan(mails, rows(self.query(begin), chain))
+        of_event = linear(features, feature, self.mail.bias)
+        of_own, of_partner = linear(encoding, own_code), linear(encoding, partner_code)
         if self.passes == 1:
-            return states, mails
-        before = before_each(states, begin, first)
-        mails = rows(events, event) + rows(own_encoding, chain) + rows(partner_encoding, whose)
+            of_own, of_partner = of_own + linear(begin, own), of_partner + linear(begin, partner)
+        mails = (
+            rows(of_event, chains.event).add_(rows(of_own, chain)).add_(rows(of_partner, rows(chain, other)))
+        )
+        if self.passes == 1:
+            return scan(mails, self.query(begin), chains)
+        with torch.no_grad():  # what the second pass reads of the first teaches nothing
+            first_mails = mails + rows(linear(begin, own), chain)
+            first_mails += rows(linear(begin, partner), rows(chain, other))
+            states, _ = scan(first_mails, self.query(begin), chains)
+            before = before_each(states, begin, first)
         mails = torch.addmm(torch.addmm(mails, before, own.T), rows(before, other), partner.T)
-        return scan(mails, self.query(before))
+        return scan(mails, self.query(before), None)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What entries read: the mail in each filled slot of a node's mailbox, and how old it is.
+
+    A mail goes to a node and to its neighbours, and each reads it at several events in a row. So mails lie in
+    a table, each projected once, and what an entry reads is given by rows of it. A row has a part for each
+    head, side by side.
+    """
+
+    heads: int
+    slots: Slots  # of the entries
+    mail: Tensor  # [s] the row of the mail in each filled slot
+    age: Tensor  # [s] its age, as a row of a table
+    sent: int  # how many rows have a gradient: the first ones
+
+    def read(self, query: Tensor, table: Tensor, ages: Tensor, shared: Chains | None = None) -> Tensor:
+        """Return `[h, d]`, what entries read: ``softmax(query · (mail + age)) mail``, by head.
+
+        Args:
+            query: A query of each entry `[h, d]`; or of each chain `[c, d]`, where they are ``shared``.
+            table: Mails `[n, d]`: keys but for the age, and values.
+            ages: What each age adds to a key `[AGES, d]`.
+            shared: The chains whose entries share a query.
+        """
+        (h, _), heads, dim = self.slots.mask.shape, self.heads, table.shape[1]
+        if not h:
+            return table[:0]
+        with torch.autocast(table.device.type, enabled=False):  # rows are read as they are
+            query = query * (dim // heads) ** -0.5
+            asker, starts = self.slots.query, self.slots.starts
+            if shared is not None:  # the slots of a chain lie together
+                asker, starts = rows(shared.chain, asker), rows(starts, shared.first)
+            of_query, of_ages = (each.view(len(each), heads, -1).transpose(0, 1) for each in (query, ages))
+            place = self._per_head(asker * AGES + self.age, len(query) * AGES)
+            by_age = rows(torch.bmm(of_query, of_ages.transpose(1, 2)).flatten(), place)
+            found: Tensor = _Read.apply(self, asker, starts, query, table, by_age)  # type: ignore[no-untyped-call]
+            return found
+
+    @cached_property
+    def row(self) -> Tensor:
+        """The row `[heads s]` of the mail in each slot of all heads, head after head, in a table of parts."""
+        return self._parts(self.mail)
+
+    @cached_property
+    def by_row(self) -> Ranking:
+        """The slots of all heads that read a mail with a gradient, sorted by head and mail."""
+        slots = (self.mail < self.sent).nonzero().squeeze(1)
+        found = ranking(self.mail.index_select(0, slots))
+        return Ranking(
+            values=self._parts(found.values),
+            place=self._per_head(found.place, len(found.values)),
+            order=self._per_head(slots.index_select(0, found.order), len(self.mail)),
+            starts=self._per_head(found.starts, len(slots)),
+        )
+
+    def _per_head(self, places: Tensor, size: int) -> Tensor:
+        """Return places among ``size`` of one head as those of all heads, head after head."""
+        return (places + size * torch.arange(self.heads, device=places.device).unsqueeze(1)).flatten()
+
+    def _parts(self, places: Tensor) -> Tensor:
+        """Return the rows of all heads, head after head, in a table whose rows are such parts."""
+        return (places * self.heads + torch.arange(self.heads, device=places.device).unsqueeze(1)).flatten()
+
+
+def read_plainly(reading: Reading, asker: Tensor, query: Tensor, table: Tensor, by_age: Tensor) -> Tensor:
+    """Return what entries read `[h, d]`, by a copy of the mail in every slot; see `Reading.read`.
+
+    It is given scaled queries, which of them each slot asks by, and the scores of ages `[heads s]`.
+    """
+    slots, heads = reading.slots, reading.heads
+    queries, copies = (each.view(len(each), heads, -1) for each in (query[asker], table[reading.mail]))
+    score = (queries * copies).sum(2).T + by_age.view(heads, -1)
+    weight = softmax(slots.pad(score), slots)
+    return torch.einsum("aqk,saqk->qas", weight, slots.pad(copies.permute(2, 1, 0))).flatten(1)
+
+
+class _Read(torch.autograd.Function):
+    """Scores, softmax and weighted means of the heads' mails, by kernels that read rows where they are."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        reading: Reading,
+        asker: Tensor,
+        starts: Tensor,
+        query: Tensor,
+        table: Tensor,
+        by_age: Tensor,
+    ) -> Tensor:
+        slots, heads = reading.slots, reading.heads
+        parts, s = table.view(len(table) * heads, -1), len(slots)
+        asking = reading._parts(asker)
+        score = dots(query.view(len(query) * heads, -1), parts, asking, reading.row).add_(by_age)
+        weight = softmax(slots.pad(score.view(heads, s)), slots)
+        found = weighted_sums(
+            parts, reading.row, reading._per_head(slots.starts, s), slots.pack(weight).flatten()
+        )
+        ctx.save_for_backward(asker, starts, query, table, by_age, weight)
+        ctx.reading, ctx.asking = reading, asking
+        return found.view(heads, -1, parts.shape[1]).transpose(0, 1).reshape(-1, table.shape[1])
+
+    @staticmethod
+    def backward(ctx: Any, of_found: Tensor) -> tuple[Tensor | None, ...]:
+        reading, (asker, starts, query, table, by_age, weight) = ctx.reading, ctx.saved_tensors
+        if torch.is_grad_enabled():  # the gradient itself is to be differentiated
+
+            def plain(query: Tensor, table: Tensor, by_age: Tensor) -> Tensor:
+                return read_plainly(reading, asker, query, table, by_age)
+
+            given, needed = (query, table, by_age), ctx.needs_input_grad[3:]
+            return None, None, None, *differentiable_gradients(plain, given, needed, of_found)
+        slots, heads, by, asking = reading.slots, reading.heads, reading.by_row, ctx.asking
+        parts, queries, of_found = (
+            each.reshape(len(each) * heads, -1) for each in (table, query, of_found.contiguous())
+        )
+        finding = reading._parts(slots.query)
+        of_weight = slots.pad(dots(of_found, parts, finding, reading.row).view(heads, -1))
+        of_score = slots.pack(weight * (of_weight - (weight * of_weight).sum(-1, keepdim=True))).flatten()
+        kept = slots.pack(weight).flatten()
+        of_mails = weighted_sums(of_found, rows(finding, by.order), by.starts, rows(kept, by.order))
+        of_mails += weighted_sums(queries, rows(asking, by.order), by.starts, rows(of_score, by.order))
+        of_table = torch.zeros_like(parts).index_copy_(0, by.values, of_mails).view_as(table)
+        of_query = weighted_sums(parts, reading.row, reading._per_head(starts, len(slots)), of_score)
+        of_query = of_query.view(heads, -1, parts.shape[1]).transpose(0, 1).reshape(query.shape)
+        return None, None, None, of_query, of_table, of_score
+
+
+def age_rows(age: Tensor) -> Tensor:
+    """Return which row of a table each age `[n]`, in the unit of an encoding, is nearest to."""
+    return torch.round(torch.log1p(age.double()) * PER_FACTOR).long().clamp(max=AGES - 1)
+
+
+def ages_of(device: torch.device) -> Tensor:
+    """Return the ages `[AGES]` of a table's rows."""
+    return torch.expm1(torch.arange(AGES, device=device, dtype=torch.float64) / PER_FACTOR)

@@ -9,17 +9,66 @@ O(m) work in O(log m) operations, whatever the lengths of the chains. A chain be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import hardshrink, pad
 
+from pres.data.incidence import incidences
 from pres.nn.ops import rows
 
 TOGETHER = 8  # rows of a block; with 2 everything is read and written three times as often
 _HALF = torch.bfloat16, torch.float16
+
+
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """Events as chains: one for each of their nodes, with an entry for each event of the node.
+
+    Entries are sorted by node and then by event.
+    """
+
+    num_events: int  # w
+    keys: Tensor  # [h] node * w + event, increasing
+    event: Tensor  # [h] of each entry
+    chain: Tensor  # [h] of each entry
+    other: Tensor  # [h] the entry of its event's other endpoint; itself for a self-loop
+    node: Tensor  # [c] of each chain
+    first: Tensor  # [c] the first entry of each chain
+
+    @classmethod
+    def of(cls, src: Tensor, dst: Tensor, num_nodes: int) -> Self:
+        """Return the chains of events ``src``, ``dst`` `[w]`."""
+        keys, node, event = incidences(src, dst, num_nodes)
+        w = len(src)
+        at = torch.arange(w, device=node.device)
+        of_src, of_dst = (torch.searchsorted(keys, end * w + at) for end in (src, dst))
+        other = torch.empty_like(node)
+        other[of_src], other[of_dst] = of_dst, of_src
+        begins = torch.ones_like(node, dtype=torch.bool)
+        begins[1:] = node[1:] != node[:-1]
+        first = begins.nonzero().squeeze(1)
+        return cls(w, keys, event, begins.cumsum(0) - 1, other, rows(node, first), first)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @cached_property
+    def last(self) -> Tensor:
+        """The last entry `[c]` of each chain."""
+        return torch.cat([self.first[1:], self.first.new_tensor([len(self)])[: len(self.first)]]) - 1
+
+    def version(self, nodes: Tensor, places: Tensor) -> Tensor:
+        """Return the last entry `[q]` of each of nodes `[q]` before events ``places`` `[q]`; -1 if none."""
+        entry = torch.searchsorted(self.keys, nodes * self.num_events + places) - 1
+        if not len(self):
+            return entry
+        own = rows(self.keys, entry.clamp(min=0)) >= nodes * self.num_events
+        return torch.where(own, entry, -1)
 
 
 def linear_scan(keep: Tensor, add: Tensor, initial: Tensor, first: Tensor) -> Tensor:
@@ -105,9 +154,11 @@ class _GatedScan(torch.autograd.Function):
         grad = _solved(_shifted((1 - update).index_fill_(0, first, 0)), grad, backwards=True)
         if ctx.needs_input_grad[0]:
             of_gates = torch.empty_like(gates)
-            moved = before_each(after, begin, first).neg_().add_(new, alpha=2).sub_(1)  # n_k - s_{k-1}
-            torch.mul(grad, moved, out=of_gates[:, :d])
-            torch.mul(grad, update, out=of_gates[:, d:]).mul_(2)
+            of_update, of_new = of_gates[:, :d], of_gates[:, d:]
+            of_update[1:] = after[:-1]
+            of_update.index_copy_(0, first, begin).neg_().add_(new, alpha=2).sub_(1)  # n_k - s_{k-1}
+            of_update.mul_(grad)
+            torch.mul(grad, update, out=of_new).mul_(2)
             of_gates.mul_(gates).addcmul_(of_gates, gates, value=-1)  # σ' is σ (1 - σ)
         if ctx.needs_input_grad[1]:
             of_begin = rows(grad, first).mul_(1 - rows(gates, first)[:, :d])

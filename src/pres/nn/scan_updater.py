@@ -8,7 +8,7 @@ from torch.nn.functional import linear
 
 from pres.errors import OptionError
 from pres.nn.ops import rows
-from pres.nn.scan import before_each, gated_scan
+from pres.nn.scan import Chains, before_each, gated_scan
 
 UPDATED = -1.0  # where the bias of the update gate begins: at first a memory keeps most of itself
 
@@ -44,9 +44,7 @@ class ScanUpdater(nn.Module):
         """The weights whose columns read a message, time last."""
         return [self.update.weight, self.new.weight]
 
-    def forward(
-        self, begin: Tensor, encoding: Tensor, about: Tensor, first: Tensor, chain: Tensor, other: Tensor
-    ) -> Tensor:
+    def forward(self, begin: Tensor, encoding: Tensor, about: Tensor, chains: Chains) -> Tensor:
         """Return the memory `[h, d]` after each entry of all chains.
 
         What depends on a node alone is multiplied once for each chain.
@@ -55,24 +53,22 @@ class ScanUpdater(nn.Module):
             begin: The memory before each chain `[c, d]`.
             encoding: Of its node `[c, encoding_dim]`.
             about: What is known of each entry's event `[h, event_dim]`.
-            first: The first entry of each chain `[c]`.
-            chain: The chain of each entry `[h]`.
-            other: The entry of its partner `[h]`.
+            chains: Which entries there are.
         """
         weight, bias = joined_gates(self.update, self.new)
         own, own_code, partner, partner_code, event = torch.split(weight, self.sizes, dim=1)
-        nodes, whose = torch.cat([begin, encoding], dim=1), rows(chain, other)
+        nodes, whose = torch.cat([begin, encoding], dim=1), rows(chains.chain, chains.other)
         # Added in place: sums of their own take as long as a third of the products.
         gates = linear(about, event, bias)
-        gates = gates.add_(rows(linear(nodes, torch.cat([own, own_code], dim=1)), chain))
+        gates = gates.add_(rows(linear(nodes, torch.cat([own, own_code], dim=1)), chains.chain))
         if self.passes == 1:
             of_partner = linear(nodes, torch.cat([partner, partner_code], dim=1))
-            return gated_scan(gates.add_(rows(of_partner, whose)), begin, first)
+            return gated_scan(gates.add_(rows(of_partner, whose)), begin, chains.first)
         gates = gates.add_(rows(linear(encoding, partner_code), whose))
         with torch.no_grad():  # what the second pass reads of the first teaches nothing
-            after = gated_scan(gates + rows(linear(begin, partner), whose), begin, first)
-            before = before_each(after, begin, first)
-        return gated_scan(torch.addmm(gates, rows(before, other), partner.T), begin, first)
+            after = gated_scan(gates + rows(linear(begin, partner), whose), begin, chains.first)
+            before = before_each(after, begin, chains.first)
+        return gated_scan(torch.addmm(gates, rows(before, chains.other), partner.T), begin, chains.first)
 
 
 def joined_gates(update: nn.Linear, new: nn.Linear) -> tuple[Tensor, Tensor]:

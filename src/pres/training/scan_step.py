@@ -72,7 +72,11 @@ def train_on_scan(
     read = replace(scanned, states=scanned.states.detach().requires_grad_())
     parts = [_train_on_part(model, subgraph, read, b, precision) for subgraph in prepared.subgraphs]
     loss = objective = torch.stack(parts).sum()
-    begin, end, moved = scanned.begin, scanned.end, torch.ones_like(prepared.window.node, dtype=torch.bool)
+    begin, end, moved = (
+        scanned.begin,
+        scanned.end,
+        torch.ones_like(prepared.window.chains.node, dtype=torch.bool),
+    )
     found = {"loss": loss, "movement": movement(begin, end.detach(), moved)}
     learned, gradients = [scanned.states], [read.states.grad]
     if model.smoothing is not None:
