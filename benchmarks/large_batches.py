@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,8 +39,6 @@ LARGE = PRESETS["large"]
 USUAL = [
     "--optimiser",
     "muon",
-    "--lr-rule",
-    "sqrt",
     "--warmup",
     LARGE["warmup"],
     "--max-time-delta",
@@ -49,9 +48,10 @@ WAYS: dict[str, list[object]] = {
     "standard": [],
     "muon": USUAL,
     "scan": ["--preset", "large"],
-    "scan, Adam": ["--option", "cell=scan", "--lr-rule", "sqrt"],
-    "equal time": ["--lr-rule", "sqrt"],
+    "scan, Adam": ["--option", "cell=scan"],
+    "equal time": [],
 }
+BY_ROOT = ("scan, Adam", "equal time")  # whose rate, by Adam, grows with the root of the batch
 # Which sizes a way is studied at, with all seeds and with the first alone; None is as the preset chooses.
 STUDIED: dict[str, tuple[tuple[int | None, ...], tuple[int | None, ...]]] = {
     "standard": ((200,), ()),
@@ -157,6 +157,7 @@ def do(job: Job, root: Path) -> None:
     ]
     if job.b is not None:
         settings += ["--batch-size", job.b]
+        settings += ["--lr", 1e-3 * math.sqrt(job.b / STANDARD)] if job.way in BY_ROOT else []
     source, reading = source_of(job.dataset, root)
     train(folder, source, [*reading, *settings])
     if not (folder / "evaluated.json").exists():

@@ -30,7 +30,6 @@ LARGE = PRESETS["large"]
 SLACK = 0.003
 MUON = {
     "optimiser": "muon",
-    "lr_rule": "sqrt",
     "warmup": LARGE["warmup"],
     "max_time_delta": LARGE["max_time_delta"],
 }

@@ -11,6 +11,11 @@ import pydantic
 from pres.errors import OptionError, nearest
 
 
+def setting(default: Any, description: str, **checks: Any) -> Any:
+    """Return a field: its default, what it means, in a line of help, and pydantic's checks of its value."""
+    return pydantic.Field(default, description=description, **checks)
+
+
 class Settings(pydantic.BaseModel):
     """Named values, checked when they are given and unchangeable afterwards."""
 

@@ -68,7 +68,7 @@ def test_the_preset_is_a_flag(tmp_path: Path) -> None:
     trained = json.loads(done.stdout)
     config = trained["config"]
     assert (trained["model"], config["preset"], config["batch_size"]) == ("JODIE-scan", "large", 150)
-    assert config["optimiser"] == "muon" and config["lr_rule"] == "sqrt" and config["lr"] == 4e-3
+    assert config["optimiser"] == "muon" and config["lr"] == 4e-3
     more = run("train", "--resume", tmp_path / "run", "--epochs", "2", "--json")
     assert more.returncode == 0, more.stderr
     assert json.loads(more.stdout)["config"]["batch_size"] == 150

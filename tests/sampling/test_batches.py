@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pres.data.stream import EventStream
 from pres.errors import OptionError
-from pres.sampling import PendingProfile, TemporalBatches, prefetch
+from pres.sampling import TemporalBatches, prefetch
 from tests.oracles.sampling import Event, fixed_edges, whole_tie_edges, window_edges
 from tests.streams import as_stream, small_streams
 from tests.waiting import until
@@ -28,43 +28,6 @@ def test_fixed_sizes_equal_the_loop(events: list[Event], size: int, ties: str) -
 def test_windows_equal_the_loop(events: list[Event], window: float) -> None:
     batches = TemporalBatches(as_stream(events), window=window)
     assert batches.edges.tolist() == window_edges([t for *_, t in events], window)
-
-
-def bounded_edges(events: list[Event], size: int, most_lost: int | None, first: int) -> list[int]:
-    """The loop: an event joins the batch unless that is full or would lose too many updates."""
-    edges, begun, lost, known, room = [0], 0, 0, set[int](), min(first, size)
-    for e, (src, dst, _) in enumerate(events):
-        more = len({src, dst} & known)
-        too_many = most_lost is not None and lost + more > most_lost
-        if e > begun and (e - begun == room or too_many):
-            edges.append(e)
-            begun, lost, known, room, more = e, 0, set(), size, 0
-        lost, known = lost + more, known | {src, dst}
-    return [*edges, len(events)] if events else edges
-
-
-@given(
-    events=small_streams(),
-    size=st.integers(1, 45),
-    most_lost=st.none() | st.integers(0, 9),
-    first=st.integers(1, 50),
-)
-def test_bounded_batches_equal_the_loop(
-    events: list[Event], size: int, most_lost: int | None, first: int
-) -> None:
-    batches = TemporalBatches(as_stream(events), size, most_lost=most_lost, first=first)
-    assert batches.edges.tolist() == bounded_edges(events, size, most_lost, first)
-    if most_lost is not None:
-        lost = PendingProfile.of(as_stream(events), batches.edges).per_batch["lost_updates"]
-        assert bool((lost <= most_lost).all())
-
-
-def test_what_bounds_batches_must_fit_together() -> None:
-    stream = as_stream([(0, 1, float(i)) for i in range(7)])
-    with pytest.raises(OptionError, match="most_lost= and first= go with size="):
-        TemporalBatches(stream, window=2.0, first=3)
-    with pytest.raises(OptionError, match="most_lost=-1"):
-        TemporalBatches(stream, 3, most_lost=-1)
 
 
 def test_windows_of_integer_times_are_exact() -> None:

@@ -202,7 +202,7 @@ def test_a_run_with_pres_is_saved_opened_and_gone_on_with(tmp_path: Path) -> Non
     [
         {"smoothing": PRES(delta="rate")},
         {"smoothing": PRES(anchors=10), "step_size": 50},
-        {"smoothing": PRES(), "shift": True},
+        {"smoothing": PRES()},
     ],
 )
 def test_pres_goes_on_from_the_middle_of_an_epoch_bit_for_bit(
@@ -226,12 +226,6 @@ def test_pres_goes_on_from_the_middle_of_an_epoch_bit_for_bit(
     state = state_of(resumed.model)
     for name, value in state_of(straight.model).items():
         assert torch.equal(value, state[name]), name
-
-
-def test_the_learning_rate_follows_the_root_of_the_step() -> None:
-    model = build_model("jodie", EVENTS, {"memory_dim": 16})
-    given = {"batch_size": 500, "step_size": 50, "lr": 0.01, "lr_decay": "none", "lr_rule": "sqrt"}
-    assert Trainer(model, EVENTS, FitConfig.of(given)).learning_rate() == pytest.approx(0.005)
 
 
 def test_a_model_forgets_a_smoothing_that_is_not_asked_for() -> None:

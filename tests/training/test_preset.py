@@ -9,8 +9,15 @@ import pytest
 import pres
 from pres.errors import Notice, OptionError
 from pres.models.registry import build_model
-from pres.training.config import PRESETS, FitConfig
-from pres.training.preset import LARGEST, SMALLEST, STEPS, batch_size_for, sized
+from pres.training.config import (
+    LARGEST,
+    PRESETS,
+    SMALLEST,
+    STEPS,
+    FitConfig,
+    batch_size_for,
+    with_batch_size,
+)
 from tests.training.runs import results
 
 EVENTS = pres.load("synthetic", num_events=12_000)
@@ -28,10 +35,10 @@ def test_an_epoch_keeps_its_steps_and_no_larger_batch_would(train: int) -> None:
 
 
 def test_what_was_chosen_is_said_and_what_is_given_goes_before_it() -> None:
-    options, line = sized({"preset": "large"}, EVENTS)
+    options, line = with_batch_size({"preset": "large"}, EVENTS)
     assert options["batch_size"] == 200 and line is not None and "42 optimiser steps" in line
     for given in ({"preset": "large", "batch_size": 700}, {"batch_size": 300}, {}):
-        assert sized(given, EVENTS) == (given, None)
+        assert with_batch_size(given, EVENTS) == (given, None)
 
 
 def test_a_preset_is_its_settings(tmp_path: Path) -> None:

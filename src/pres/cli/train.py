@@ -57,13 +57,6 @@ def train(
             "(--option cell=scan); other flags go before it."
         ),
     ] = None,
-    most_lost: Annotated[
-        int | None, typer.Option(help="End a batch before it would lose more updates of memory than that.")
-    ] = None,
-    shift: Annotated[
-        bool | None,
-        typer.Option("--shift/--no-shift", help="Cut the stream elsewhere every epoch.  \\[default: no]"),
-    ] = None,
     negative_window: Annotated[
         int | None,
         typer.Option(
@@ -78,10 +71,6 @@ def train(
     lr_decay: Annotated[
         Literal["none", "cosine"] | None,
         typer.Option(help="How the learning rate falls over the epochs.  \\[default: cosine]"),
-    ] = None,
-    lr_rule: Annotated[
-        Literal["fixed", "sqrt", "linear"] | None,
-        typer.Option(help="How the rate grows with the events per step, from 200 on.  \\[default: fixed]"),
     ] = None,
     warmup: Annotated[
         float | None, typer.Option(help="Epochs over which the rate rises from 0.  \\[default: 0]")
@@ -126,9 +115,6 @@ def train(
     precision: Annotated[
         Precision | None, typer.Option(help="Of matrix products.  \\[default: float32]")
     ] = None,
-    compile: Annotated[
-        bool | None, typer.Option("--compile/--no-compile", help="Use torch.compile.  \\[default: no]")
-    ] = None,
     config: Annotated[
         Path | None, typer.Option(help="Settings from a .toml or .json file; flags go before them.")
     ] = None,
@@ -148,14 +134,13 @@ def train(
     from pres.smoothing import PRES
     from pres.training import fit
     from pres.training.batch_size import SIZES, check_tolerance, options_for
-    from pres.training.config import FitConfig, TrainConfig, read_config
+    from pres.training.config import FitConfig, TrainConfig, read_config, with_batch_size
     from pres.training.folder import RunFolder
     from pres.training.opened import events_again
-    from pres.training.preset import sized
     from pres.training.trainer import usable_device
 
     settings = {} if config is None else read_config(config)
-    flags = {name: given.get(name) for name in ("source", "model", *FitConfig.model_fields)}
+    flags = {name: given.get(name) for name in ("source", "model", "device", *FitConfig.model_fields)}
     settings |= {name: value for name, value in flags.items() if value is not None}
     if batch_size is not None:
         settings["batch_size"] = _count_or_auto(batch_size)
@@ -196,7 +181,7 @@ def train(
     if resume is None and settings.get("preset") == "large":
         settings["model_options"] = {"cell": "scan"} | _more(settings, "model_options", {})
     chosen = TrainConfig.of(settings, "pres train" if config is None else str(config))
-    usable_device(chosen.device or "cpu")  # what cannot be is said before anything is read
+    usable_device(chosen.device)  # what cannot be is said before anything is read
     if out is not None and resume is None:
         RunFolder(out).check_free()
     if resume is None:
@@ -204,11 +189,12 @@ def train(
     else:
         events = events_again(RunFolder(resume).events(), str(resume))
     if resume is None:
-        settings, line = sized(settings, events)
+        settings, line = with_batch_size(settings, events)
         if line is not None:
             say(line)
             chosen = TrainConfig.of(settings)
     made = build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
+    made = made.to(chosen.device)
     num_train = len(events.split().train)
     if auto:
         given_settings = {name: settings[name] for name in FitConfig.model_fields if name in settings}

@@ -137,15 +137,6 @@ class MDGNN(SubgraphSampler):
         if self.smoothing is not None:
             self.smoothing.reset()
 
-    def compile_parts(self) -> None:
-        """Let `torch.compile` make the parts with arithmetic faster, for batches of any size.
-
-        Not a scan: how often it halves its rows follows from their number, so each number would be compiled.
-        """
-        for part in (self.message, self.updater, self.embedding):
-            if not isinstance(part, ScanUpdater):
-                part.compile(dynamic=True)
-
     def check_stream(self, events: EventStream) -> None:
         """Raise unless ``events`` is the whole stream that the model was made from."""
         check_whole(events, self._t, self.memory.num_nodes)

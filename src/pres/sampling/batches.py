@@ -10,7 +10,6 @@ from typing import Literal, TypeVar, cast, overload
 import torch
 from torch import Tensor
 
-from pres.data.incidence import incidences
 from pres.data.stream import EventStream
 from pres.errors import OptionError, check_choice
 
@@ -28,9 +27,6 @@ class TemporalBatches:
             the first event. Windows without events are left out.
         ties: ``"cut"`` cuts after exactly ``size`` events, as the field does; ``"whole"`` lets a batch
             grow until the next event has a later time.
-        most_lost: End a batch before it would lose more updates than that: one for each event of a node in
-            it beyond the node's first, see `PendingLoad`. Every batch has an event.
-        first: Events of the first batch at most, so that the later ones begin elsewhere.
     """
 
     def __init__(
@@ -40,15 +36,8 @@ class TemporalBatches:
         *,
         window: float | None = None,
         ties: Ties = "cut",
-        most_lost: int | None = None,
-        first: int | None = None,
     ) -> None:
         check_choice("ties", ties, ("cut", "whole"))
-        bounded = most_lost is not None or first is not None
-        if bounded and (window is not None or ties == "whole"):
-            raise OptionError("most_lost= and first= go with size= and ties='cut'.")
-        if (most_lost is not None and most_lost < 0) or (first is not None and first < 1):
-            raise OptionError(f"most_lost={most_lost}, first={first}: at least 0 and at least 1.")
         if (size is None) == (window is None):
             raise OptionError("give either size= (events per batch) or window= (time per batch).")
         self.events = events
@@ -58,11 +47,8 @@ class TemporalBatches:
             if size < 1 or int(size) != size:
                 raise OptionError(f"batch size {size}: a batch holds a whole number of events, at least one.")
             size = int(size)
-            if bounded:
-                self.edges = _bounded_edges(events, size, most_lost, first or size)
-            else:
-                of_ties = ties == "whole"
-                self.edges = _whole_tie_edges(events.t, size) if of_ties else _edges(len(events), size)
+            of_ties = ties == "whole"
+            self.edges = _whole_tie_edges(events.t, size) if of_ties else _edges(len(events), size)
         self.bounds = self.edges.tolist()
 
     def __len__(self) -> int:
@@ -89,30 +75,6 @@ class TemporalBatches:
 
 def _edges(n: int, size: int) -> Tensor:
     return torch.cat([torch.arange(0, n, size), torch.tensor([n])])
-
-
-def _bounded_edges(events: EventStream, size: int, most_lost: int | None, first: int) -> Tensor:
-    n, edges, room = len(events), [0], min(first, size)
-    before = _events_before(events) if most_lost is not None else None
-    while edges[-1] < n:
-        start, stop = edges[-1], min(edges[-1] + room, n)
-        if before is not None and most_lost is not None:
-            lost = (before[start:stop] >= start).sum(dim=1).cumsum(0)
-            stop = start + max(1, int(torch.searchsorted(lost, most_lost, right=True)))
-        edges.append(stop)
-        room = size
-    return torch.tensor(edges)
-
-
-def _events_before(events: EventStream) -> Tensor:
-    """Return the event before each `[n, 2]` at its source and at its destination; -1 if there is none."""
-    entries = incidences(events.src, events.dst, events.num_nodes)
-    before = torch.full((len(events), 2), -1, dtype=torch.int64, device=events.src.device)
-    again = (entries.nodes[1:] == entries.nodes[:-1]).nonzero().squeeze(1) + 1
-    event = entries.events[again]
-    side = (events.src[event] != entries.nodes[again]).long()
-    before[event, side] = entries.events[again - 1]
-    return before
 
 
 def _whole_tie_edges(t: Tensor, size: int) -> Tensor:

@@ -15,8 +15,7 @@ from pres.errors import OptionError
 from pres.models import MDGNN
 from pres.models.registry import build_model
 from pres.sampling import PendingProfile, TemporalBatches
-from pres.training.config import FitConfig
-from pres.training.preset import batch_size_for
+from pres.training.config import FitConfig, batch_size_for
 from pres.training.schedules import USUAL_STEP
 from pres.training.trainer import Trainer
 
@@ -167,7 +166,7 @@ def _config(options: dict[str, Any], size: int, scans: bool) -> FitConfig:
 
 def _lost_updates(events: EventStream, config: FitConfig) -> float:
     """Return the share of memory updates that standard batches leave out."""
-    bounds = TemporalBatches(events, config.batch_size, most_lost=config.most_lost).bounds
+    bounds = TemporalBatches(events, config.batch_size).bounds
     return PendingProfile.of(events, torch.tensor(bounds)).load().lost_updates
 
 

@@ -9,15 +9,18 @@ from typing import Any, Literal, Self
 
 import pydantic
 
+from pres.data.stream import EventStream
 from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError, one_line
-from pres.settings import Settings
+from pres.settings import Settings, setting
 from pres.smoothing import SmoothingSettings
 
 # What large batches need to keep their accuracy; how it was chosen is in docs/large-batches.md. Their size
-# follows the stream, see `pres.training.preset`.
+# follows the stream, see `with_batch_size`.
 PRESETS: dict[str, dict[str, Any]] = {
-    "large": {"optimiser": "muon", "lr": 4e-3, "lr_rule": "sqrt", "warmup": 0.25, "max_time_delta": 0.5},
+    "large": {"optimiser": "muon", "lr": 4e-3, "warmup": 0.25, "max_time_delta": 0.5},
 }
+STEPS = 30  # that an epoch of the preset has at least
+SMALLEST, LARGEST = 200, 3_200  # batches of the preset
 # How others train and evaluate; docs/does-pres-work.md sets each value beside theirs.
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "tgl": {
@@ -34,38 +37,63 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
 class FitConfig(Settings):
     """How a model is trained."""
 
-    # "tgl": as TGL trains and evaluates. It sets the defaults of everything that is not given, and negatives
-    # are drawn from all nodes, evaluation has the training's batches, weights are chosen by the mean AP of
-    # validation's batches, and the test follows a replay of all that is before it.
-    protocol: Literal["tgl"] | None = None
-    preset: Literal["large"] | None = None  # the defaults of everything that is not given
-    batch_size: int = pydantic.Field(200, ge=1)  # events between two updates of the memory
-    step_size: int | None = pydantic.Field(None, ge=1)  # … of the weights; None: as batch_size
-    most_lost: int | None = pydantic.Field(None, ge=0)  # updates; a batch ends before it would lose more
-    shift: bool = False  # whether every epoch cuts the stream at other places
-    # Events among which a negative is no real pair, as in evaluation; None: the whole batch, as in the paper.
-    negative_window: int | None = pydantic.Field(200, ge=1)
-    epochs: int = pydantic.Field(10, ge=1)  # at most
-    lr: float = pydantic.Field(1e-3, gt=0, allow_inf_nan=False)
-    lr_decay: Literal["none", "cosine"] = "cosine"  # over all epochs, down to 0
-    lr_rule: Literal["fixed", "sqrt", "linear"] = (
-        "fixed"  # how lr grows with the events per step, from 200 on
+    protocol: Literal["tgl"] | None = setting(
+        None,
+        "tgl: train and evaluate as TGL does; explicit settings override it. Negatives are drawn from all "
+        "nodes, the evaluation has the training's batches, weights are chosen by the mean AP of validation's "
+        "batches, and the test follows a replay of all that is before it.",
     )
-    warmup: float = pydantic.Field(0.0, ge=0, allow_inf_nan=False)  # epochs over which lr rises from 0
-    optimiser: Literal["adam", "muon"] = "adam"
-    # Share of the training's time; time differences beyond it are encoded as that long (not where memory is
-    # projected in time, as in JODIE, which grows with their logarithm). None: as they are.
-    max_time_delta: float | None = pydantic.Field(None, gt=0, allow_inf_nan=False)
-    # Mends what large batches do to memory.
-    smoothing: pydantic.SerializeAsAny[SmoothingSettings] | None = None
-    # With cell="scan": events that see the same memory in training; 0: each sees all that is strictly before.
-    staleness: int | None = pydantic.Field(None, ge=0)  # None: 50
-    patience: int | None = pydantic.Field(3, ge=1)  # epochs without a better validation before stopping
-    seed: int = pydantic.Field(0, ge=0, lt=2**31)  # of negatives, dropout and sampled neighbours
-    eval_batch_size: int = pydantic.Field(200, ge=1)  # in validation and test, whatever batch_size is
-    device: str | None = None  # cpu, cuda, cuda:1, …; None: where the model is
-    precision: Literal["float32", "bfloat16"] = "float32"  # of the matrix products; weights stay float32
-    compile: bool = False  # whether torch.compile makes the model's parts faster
+    preset: Literal["large"] | None = setting(
+        None,
+        "large: large batches that keep their accuracy, for models with cell=scan; explicit settings "
+        "override it.",
+    )
+    batch_size: int = setting(200, "Events between two updates of memory.", ge=1)
+    step_size: int | None = setting(
+        None, "Events between two optimiser steps, by default as many as in a batch.", ge=1
+    )
+    negative_window: int | None = setting(
+        200,
+        "Events among which no negative is a real pair, at most a batch; any number from the batch size on "
+        "means the whole batch, as in the paper.",
+        ge=1,
+    )
+    epochs: int = setting(10, "Epochs at most.", ge=1)
+    patience: int | None = setting(3, "Epochs without a better validation before stopping.", ge=1)
+    optimiser: Literal["adam", "muon"] = setting("adam", "What moves the weights.")
+    lr: float = setting(
+        1e-3,
+        "Learning rate of steps of 200 events. Muon's grows with the root of the step; Adam's is as given.",
+        gt=0,
+        allow_inf_nan=False,
+    )
+    lr_decay: Literal["none", "cosine"] = setting("cosine", "How the learning rate falls over the epochs.")
+    warmup: float = setting(
+        0.0, "Epochs over which the learning rate rises from 0.", ge=0, allow_inf_nan=False
+    )
+    # Not where memory is projected in time, as in JODIE, which grows with the logarithm of the difference.
+    max_time_delta: float | None = setting(
+        None,
+        "Longer time differences count as this share of the training's time, by default without a limit.",
+        gt=0,
+        allow_inf_nan=False,
+    )
+    smoothing: pydantic.SerializeAsAny[SmoothingSettings] | None = setting(
+        None, "Mends what large batches do to memory: pres.PRES(…)."
+    )
+    staleness: int | None = setting(
+        None,
+        "With cell=scan: events that see the same memory in training, by default 50; 0: each sees all that "
+        "is strictly before.",
+        ge=0,
+    )
+    seed: int = setting(
+        0, "The same seed gives the same negatives, dropout and sampled neighbours.", ge=0, lt=2**31
+    )
+    eval_batch_size: int = setting(200, "Events per batch in validation and test.", ge=1)
+    precision: Literal["float32", "bfloat16"] = setting(
+        "float32", "Of matrix products; weights and memory stay float32."
+    )
 
     @pydantic.field_validator("smoothing", mode="before")
     @classmethod
@@ -91,9 +119,7 @@ class FitConfig(Settings):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _from_the_preset(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or not isinstance(given.get("preset"), str):
-            return given
-        if given["preset"] not in PRESETS:
+        if not isinstance(given, dict) or str(given.get("preset")) not in PRESETS:
             return given
         return PRESETS[given["preset"]] | given
 
@@ -108,7 +134,7 @@ class FitConfig(Settings):
 
     @property
     def events_per_step(self) -> int:
-        """Events between two updates of the weights."""
+        """Events between two optimiser steps."""
         return self.step_size or self.batch_size
 
     @property
@@ -126,16 +152,40 @@ class TrainConfig(FitConfig):
     """Everything ``pres train`` needs to know; saved with a run, and enough to repeat it."""
 
     source: str  # a file of events, or a dataset's name
-    reading: dict[str, Any] = pydantic.Field(
-        default_factory=dict
-    )  # how to read it: options of pres.read or pres.load
-    model: str = "tgn"  # a name in the registry of models
+    reading: dict[str, Any] = pydantic.Field(default_factory=dict)  # options of pres.read or pres.load
+    model: str = setting("tgn", "A name in the registry of models.")
     model_options: dict[str, Any] = pydantic.Field(default_factory=dict)  # arguments of the model
+    device: str = setting("cpu", "Where to compute: cpu, or cuda for a GPU.")
 
     @property
     def fit_options(self) -> dict[str, Any]:
         """The part of the settings that `fit` takes."""
         return {name: getattr(self, name) for name in FitConfig.model_fields}
+
+
+def batch_size_for(train_events: int) -> int:
+    """Return the preset's batch size for so many training events, in whole hundreds.
+
+    It is as large as leaves an epoch enough optimiser steps.
+    """
+    return max(SMALLEST, min(LARGEST, train_events // STEPS // 100 * 100))
+
+
+def with_batch_size(options: dict[str, Any], events: EventStream) -> tuple[dict[str, Any], str | None]:
+    """Return options of `fit` with the preset's batch size, and the words that say why; None if one is given.
+
+    Args:
+        options: Fields of `FitConfig`.
+        events: The whole stream.
+    """
+    if options.get("preset") != "large" or options.get("batch_size") is not None:
+        return options, None
+    train = len(events.split().train)
+    b = batch_size_for(train)
+    steps = -(-train // b)
+    why = "the largest that it uses" if b == LARGEST else f"which leaves an epoch {steps} optimiser steps"
+    line = f"preset='large': batches of {b:,} events for {train:,} of training, {why}."
+    return options | {"batch_size": b}, line
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -12,11 +12,10 @@ from pres.errors import DivergedError, Notice, OptionError, StorageError
 from pres.models import MDGNN
 from pres.training.batch_size import check_tolerance, options_for
 from pres.training.checkpoint import EpochResult, Tensors, state_of
-from pres.training.config import FitConfig
+from pres.training.config import FitConfig, with_batch_size
 from pres.training.environment import environment
 from pres.training.folder import RunFolder
 from pres.training.interruption import stopping_between_batches
-from pres.training.preset import sized
 from pres.training.progress import progress_bar
 from pres.training.run import Run
 from pres.training.tensorboard import epoch_writer
@@ -67,7 +66,7 @@ def fit(
     elif folder is not None and resume and options.get("preset") is not None:
         options = {"batch_size": folder.config()["batch_size"]} | options
     else:
-        options, why = sized(options, events)
+        options, why = with_batch_size(options, events)
         if why is not None:
             warnings.warn(why, Notice, stacklevel=2)
     config = FitConfig.of(options)

@@ -13,12 +13,10 @@ import polars as pl
 from pres.errors import OptionError, SourceNotFoundError, StorageError, UnreadableSourceError, one_line
 from pres.storage import write_whole
 from pres.training.checkpoint import EpochResult, Tensors, TrainingState, load_tensors, save_tensors
-from pres.training.config import FitConfig
 from pres.training.curve import draw_learning_curve
 from pres.training.run import Run
 
-BEFORE: dict[str, Any] = {"negative_window": None, "max_time_delta": None}  # before there was such a setting
-MAY_CHANGE = ("epochs", "patience", "device", "compile")
+MAY_CHANGE = ("epochs", "patience")
 
 
 class RunFolder:
@@ -82,8 +80,7 @@ class RunFolder:
                 f"the events are not those that the run in {self.path} was begun with: restore them, or "
                 "train anew."
             )
-        defaults = {name: field.default for name, field in FitConfig.model_fields.items()}
-        before = defaults | self.config()  # a run may be older than a setting
+        before = self.config()
         now = {"model": about["model_class"].lower(), "model_options": about["model_options"]} | about[
             "config"
         ]
@@ -126,7 +123,7 @@ class RunFolder:
     def config(self) -> dict[str, Any]:
         """Return the settings in the folder."""
         self._check_begun()
-        return BEFORE | self._read_json("config.json")
+        return self._read_json("config.json")
 
     def _check_begun(self) -> None:
         if not self.begun:

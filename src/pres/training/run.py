@@ -75,7 +75,6 @@ class Run:
     def of(cls, saved: dict[str, Any], state: Tensors, last: TrainingState) -> Run:
         """Return the run of which `to_dict` made ``saved``."""
         given = {f.name: saved[f.name] for f in dataclasses.fields(cls) if f.name in saved}
-        given.setdefault("model_class", saved["model"])  # older runs have no title beside it
         given |= {part: LinkMetrics(**saved[part]) for part in ("val", "test")}
         given["history"] = [EpochResult.of(epoch) for epoch in saved["history"]]
         return cls(**given, state=state, last=last)

@@ -19,8 +19,7 @@ USUAL_STEP = 200  # events per optimiser step that a learning rate is meant for
 
 def peak_rate(config: FitConfig, per_step: float) -> float:
     """Return the learning rate of steps of so many events, before it rises and falls with time."""
-    growth = per_step / USUAL_STEP
-    return config.lr * {"fixed": 1.0, "sqrt": math.sqrt(growth), "linear": growth}[config.lr_rule]
+    return config.lr * (math.sqrt(per_step / USUAL_STEP) if config.optimiser == "muon" else 1.0)
 
 
 def rate(config: FitConfig, per_step: float, done: float, batch: float) -> float:
@@ -46,7 +45,7 @@ def optimiser_for(
     return Muon(
         model,
         lr,
-        rest=math.sqrt(per_step / USUAL_STEP) if config.lr_rule == "sqrt" else 1.0,
+        rest=math.sqrt(per_step / USUAL_STEP),
         momentum=USUAL_MOMENTUM ** (math.sqrt(per_step / USUAL_STEP) if model.scans else 1.0),
         weight_decay=per_step / (lr * config.epochs * len(train)),
         still=slow_columns(model, time_units(events)[1]),

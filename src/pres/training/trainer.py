@@ -15,7 +15,7 @@ from pres.evaluation.metrics import LinkMetrics
 from pres.evaluation.scorer import replay
 from pres.models import MDGNN, time_units
 from pres.nn.allocation import keep_large_blocks
-from pres.nn.time_encoding import TimeEncoding, limit_times
+from pres.nn.time_encoding import limit_times
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.rng import derived
 from pres.smoothing import Smoothing, SmoothingSettings
@@ -37,9 +37,8 @@ class Trainer:
     """
 
     def __init__(self, model: MDGNN, events: EventStream, config: FitConfig) -> None:
-        device = usable_device(config.device or model.memory.device)
-        self.model, self.config, self.device = model.to(device), config, device
-        events = events.to(device)
+        self.model, self.config, self.device = model, config, model.memory.device
+        events = events.to(self.device)
         model.check_stream(events)
         self.split = events.split()
         train = len(self.split.train)
@@ -52,11 +51,9 @@ class Trainer:
         check_scan(model, config)
         keep_large_blocks()
         self.epoch, self.batch, self.seconds = 1, 0, 0.0
-        self.batches = self._cut(self.epoch)
+        self.batches = TemporalBatches(self.split.train, config.batch_size)
         self.sampler = NegativeSampler(events, pool=config.pool)
-        every_cut = [self._cut(epoch) for epoch in range(1, 1 + (config.epochs if config.shift else 1))]
-        for batches in every_cut:
-            self.sampler.check(batches, config.negative_window)  # what cannot be is said before a run begins
+        self.sampler.check(self.batches, config.negative_window)  # what cannot be is said before a run begins
         for part in self.split[1:]:
             self.sampler.check(TemporalBatches(part, config.eval_batch_size))
         model.smoothing = smoothing_for(model, events, config.smoothing)
@@ -71,8 +68,6 @@ class Trainer:
         self.history: list[EpochResult] = []
         self.between_batches = True  # False while a batch or an evaluation is half done
         torch.manual_seed(config.seed)
-        if config.compile:
-            model.compile_parts()
 
     @property
     def loss(self) -> float:
@@ -111,16 +106,7 @@ class Trainer:
         result = EpochResult(self.epoch, means.pop("loss"), val, self.seconds, means)
         self.history.append(result)
         self.epoch, self.batch, self.seconds, self.sums = self.epoch + 1, 0, 0.0, {}
-        if self.config.shift:
-            self.batches = self._cut(self.epoch)
         return result
-
-    def _cut(self, epoch: int) -> TemporalBatches:
-        """Return the batches of an epoch."""
-        config, first = self.config, None
-        if config.shift:
-            first = 1 + derived(config.seed, epoch) % config.batch_size
-        return TemporalBatches(self.split.train, config.batch_size, most_lost=config.most_lost, first=first)
 
     def train_next_batch(self) -> None:
         """Train on one temporal batch; the memory is reset before the first of an epoch."""
@@ -232,7 +218,6 @@ class Trainer:
         """Stand where ``state`` was taken: the next batch gives the bits it would have given there."""
         load_into(self.model, state.model)
         self.epoch = state.epoch
-        self.batches = self._cut(state.epoch)
         known = self.model.memory.position
         if state.batch and (
             state.batch >= len(self.batches.bounds) or known != self.batches.bounds[state.batch]
@@ -290,9 +275,6 @@ def check_scan(model: MDGNN, config: FitConfig) -> None:
 def load_into(model: MDGNN, state: Tensors) -> None:
     """Give ``model`` the weights, memory and mail of a state, which must be of a model made alike."""
     own = model.state_dict()
-    parts = model.named_modules(remove_duplicate=False)
-    limits = {f"{name}.limit" for name, part in parts if isinstance(part, TimeEncoding)}
-    state = {name: own[name].new_tensor(math.inf) for name in limits} | state  # older ones have none
     for name in own.keys() | state.keys():
         theirs, ours = state.get(name), own.get(name)
         if theirs is None or ours is None or theirs.shape != ours.shape:

@@ -12,8 +12,8 @@ from rich.table import Table
 from pres.data.stream import EventStream
 from pres.errors import OptionError
 from pres.models.registry import build_model
+from pres.training.config import with_batch_size
 from pres.training.fit import fit
-from pres.training.preset import sized
 from pres.training.run import Run
 
 
@@ -80,7 +80,7 @@ def try_batches(
         on_trial(name)
         cell = {"cell": "scan"} if "preset" in settings else {}
         made = build_model(model, events, cell | (model_options or {}), options.get("seed", 0))
-        settings, _ = sized(options | settings, events)
+        settings, _ = with_batch_size(options | settings, events)
         found.append(Trial(name, fit(made, events, **settings)))
     return found
 
