@@ -24,9 +24,11 @@ from pres.cli import (
     train,
 )
 from pres.cli.console import show_error, show_warning, speak_as
+from pres.cli.flags import Commands, complete
 from pres.errors import Notice, PresError
 
 app = typer.Typer(
+    cls=Commands,
     help="Train memory-based dynamic graph neural networks on event streams.",
     no_args_is_help=True,
     add_completion=False,
@@ -72,7 +74,7 @@ def run(arguments: list[str]) -> int:
     for word in arguments:
         if word in getattr(command, "commands", ()):
             command, name = command.commands[word], f"{name} {word}"
-    speak_as(command)
+    speak_as(complete(command))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", Notice)

@@ -62,7 +62,7 @@ def reads_events(command: Callable[..., None]) -> Callable[..., None]:
 
     for parameter in further.values():
         get_args(parameter.annotation)[1].rich_help_panel = "How to read a file"
-    parameters = [*own, *further.values()]
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *further.values())]
     with_reading.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_reading.__annotations__ = {p.name: p.annotation for p in parameters}
     return with_reading

@@ -9,16 +9,29 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pres.cli.console import plain, print_json, say, say_probe, stderr, stdout, stoppable
+from pres.cli.flags import generated
 from pres.cli.model import AnyModel
 from pres.cli.source import SOURCE_HELP, AsJson, Debug, open_events, reads_events
 from pres.errors import OptionError
 
 if TYPE_CHECKING:
+    from pres.data.stream import EventStream
+    from pres.settings import Settings
     from pres.training.checkpoint import EpochResult
+    from pres.training.config import TrainConfig
 
-Precision = Literal["float32", "bfloat16"]
+FIRST = ("preset", "epochs", "seed", "device")
+# What a run to go on with has settled, beside the settings that may not change.
+SETTLED = ("source", "model", "option", "pres", "published", "pres_option", "config", "out", "tolerance", "batch_size")
 
 
+def _settings() -> type[Settings]:
+    from pres.training.config import TrainConfig
+
+    return TrainConfig
+
+
+@generated("train", _settings, first=FIRST)
 @reads_events
 def train(
     source: Annotated[str | None, typer.Argument(help=SOURCE_HELP)] = None,
@@ -32,57 +45,15 @@ def train(
     batch_size: Annotated[
         str | None,
         typer.Option(
-            help="Events between two updates of the memory, or auto: as many as --tolerance lets be.  "
+            help="Events between two updates of memory, or auto: the most within --tolerance.  "
             "\\[default: 200]"
         ),
     ] = None,
     tolerance: Annotated[
         float | None,
         typer.Option(
-            help="With --batch-size auto: the points of AP that larger batches may lose.  \\[default: 0.5]"
-        ),
-    ] = None,
-    step_size: Annotated[
-        int | None,
-        typer.Option(help="Events between two updates of the weights.  \\[default: as --batch-size]"),
-    ] = None,
-    protocol: Annotated[
-        Literal["tgl"] | None,
-        typer.Option(help="tgl: model, training and evaluation as in TGL; other flags override it."),
-    ] = None,
-    preset: Annotated[
-        Literal["large"] | None,
-        typer.Option(
-            help="large: large batches that keep their accuracy, by a memory that is scanned "
-            "(--option cell=scan); other flags go before it."
-        ),
-    ] = None,
-    negative_window: Annotated[
-        int | None,
-        typer.Option(
-            help="Events among which no negative is a real pair; at most a batch.  \\[default: 200]"
-        ),
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Epochs at most.  \\[default: 10]")] = None,
-    patience: Annotated[
-        int | None, typer.Option(help="Epochs without a better validation before stopping.  \\[default: 3]")
-    ] = None,
-    lr: Annotated[float | None, typer.Option(help="Learning rate.  \\[default: 0.001]")] = None,
-    lr_decay: Annotated[
-        Literal["none", "cosine"] | None,
-        typer.Option(help="How the learning rate falls over the epochs.  \\[default: cosine]"),
-    ] = None,
-    warmup: Annotated[
-        float | None, typer.Option(help="Epochs over which the rate rises from 0.  \\[default: 0]")
-    ] = None,
-    optimiser: Annotated[
-        Literal["adam", "muon"] | None,
-        typer.Option(help="What moves the weights.  \\[default: adam]"),
-    ] = None,
-    max_time_delta: Annotated[
-        float | None,
-        typer.Option(
-            help="Longer time differences count as that share of the training's time.  \\[default: no limit]"
+            help="With --batch-size auto: the points of AP that larger batches may lose.  \\[default: 0.5]",
+            rich_help_panel="Advanced",
         ),
     ] = None,
     pres: Annotated[
@@ -91,117 +62,73 @@ def train(
     ] = None,
     published: Annotated[
         Literal["equations", "algorithm"] | None,
-        typer.Option(help="Smooth memory: PRES as the paper's equations, or its Algorithm 2, have it."),
-    ] = None,
-    pres_option: Annotated[
-        list[str] | None, typer.Option(help="An option of PRES, as beta=0.2; repeatable.")
-    ] = None,
-    staleness: Annotated[
-        int | None,
         typer.Option(
-            help="With cell=scan: events that see the same memory in training; 0: each sees all that is "
-            "strictly before.  \\[default: 50]"
+            help="Smooth memory: PRES as the paper's equations, or its Algorithm 2, have it.",
+            rich_help_panel="Advanced",
         ),
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="The same seed gives the same numbers.  \\[default: 0]")
-    ] = None,
-    eval_batch_size: Annotated[
-        int | None, typer.Option(help="Events per batch in validation and test.  \\[default: 200]")
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="Where to compute: cpu, or cuda for a GPU.  \\[default: cpu]")
-    ] = None,
-    precision: Annotated[
-        Precision | None, typer.Option(help="Of matrix products.  \\[default: float32]")
+    pres_option: Annotated[
+        list[str] | None,
+        typer.Option(help="An option of PRES, as beta=0.2; repeatable.", rich_help_panel="Advanced"),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="Settings from a .toml or .json file; flags go before them.")
+        Path | None, typer.Option(help="Settings from a .toml or .json file; flags override them.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Keep the run in this new folder.")] = None,
     resume: Annotated[
         Path | None, typer.Option(help="Go on with the run in this folder, from where it stopped.")
     ] = None,
-    tensorboard: Annotated[bool, typer.Option(help="Also log for TensorBoard, inside --out.")] = False,
+    tensorboard: Annotated[
+        bool, typer.Option(help="Also log for TensorBoard, inside --out.", rich_help_panel="Advanced")
+    ] = False,
     as_json: AsJson = False,
     debug: Debug = False,
     *,
     reading: dict[str, Any],
+    flags: dict[str, Any],
 ) -> None:
     """Train a memory model to predict links; weights are chosen on validation, the test part is reported."""
     given = locals()
     from pres.models.registry import build_model
-    from pres.smoothing import PRES
     from pres.training import fit
-    from pres.training.batch_size import SIZES, check_tolerance, options_for
-    from pres.training.config import FitConfig, TrainConfig, read_config, with_batch_size
+    from pres.training.batch_size import check_tolerance
+    from pres.training.config import TrainConfig, read_config
     from pres.training.folder import RunFolder
-    from pres.training.opened import events_again
     from pres.training.trainer import usable_device
 
     settings = {} if config is None else read_config(config)
-    flags = {name: given.get(name) for name in ("source", "model", "device", *FitConfig.model_fields)}
-    settings |= {name: value for name, value in flags.items() if value is not None}
+    named = {"source": source, "model": model}
+    settings |= flags | {name: value for name, value in named.items() if value is not None}
     if batch_size is not None:
         settings["batch_size"] = _count_or_auto(batch_size)
-    if resume is not None:
-        _check_resume(given, reading)
     auto = settings.get("batch_size") == "auto"
     in_file = settings.pop("tolerance", None)
     if tolerance is None and (auto or batch_size is None):  # a flag's number of events goes before auto
         tolerance = in_file
     check_tolerance(tolerance, auto)
-    if auto:
-        settings["batch_size"] = max(SIZES)  # until it is known
     if reading:
-        settings["reading"] = _more(settings, "reading", reading)
+        settings["reading"] = _table(settings, "reading") | reading
     if option:
-        settings["model_options"] = _more(settings, "model_options", named_values(option, "option"))
-    if pres is False:
-        if pres_option:
-            raise OptionError("--no-pres trains without PRES: leave out --pres-option, or --no-pres.")
-        if published:
-            raise OptionError("--no-pres trains without PRES: leave out --published, or --no-pres.")
-        settings["smoothing"] = None
-    elif published:
-        settings["smoothing"] = PRES.published(published, **named_values(pres_option or [], "pres-option"))
-    elif pres or pres_option:
-        further = named_values(pres_option or [], "pres-option")
-        settings["smoothing"] = _more(settings, "smoothing", further)
+        settings["model_options"] = _table(settings, "model_options") | named_values(option, "option")
+    settings |= _smoothing(settings, pres, published, named_values(pres_option or [], "pres-option"))
     if resume is not None:
-        settings = RunFolder(resume).config() | settings
-        if not RunFolder(resume).repeatable:
-            raise OptionError(
-                f"the run in {resume} is of a model or of events of your own: make them, and go on with "
-                f"pres.fit(model, events, out='{resume}', resume=True)."
-            )
-        out = resume
+        _check_resume(given | flags, reading)
+        settings, out = _settings_of_a_run(resume) | settings, resume
     elif settings.get("source") is None:
         raise OptionError("say what to train on: a file, a dataset's name, or --config with a source.")
-    if resume is None and settings.get("preset") == "large":
-        settings["model_options"] = {"cell": "scan"} | _more(settings, "model_options", {})
-    chosen = TrainConfig.of(settings, "pres train" if config is None else str(config))
+    elif settings.get("preset") == "large":
+        settings["model_options"] = {"cell": "scan"} | _table(settings, "model_options")
+    known = {name: value for name, value in settings.items() if value != "auto"}
+    chosen = TrainConfig.of(known, "pres train" if config is None else str(config))
     usable_device(chosen.device)  # what cannot be is said before anything is read
     if out is not None and resume is None:
         RunFolder(out).check_free()
-    if resume is None:
-        events = open_events(chosen.source, chosen.reading)
-    else:
-        events = events_again(RunFolder(resume).events(), str(resume))
-    if resume is None:
-        settings, line = with_batch_size(settings, events)
-        if line is not None:
-            say(line)
-            chosen = TrainConfig.of(settings)
+    events = _events(chosen, resume)
     made = build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
-    made = made.to(chosen.device)
+    made.to(chosen.device)
+    if resume is None:
+        chosen = TrainConfig.of(known | _batches(made, events, settings, tolerance))
     num_train = len(events.split().train)
-    if auto:
-        given_settings = {name: settings[name] for name in FitConfig.model_fields if name in settings}
-        with stoppable("stopped while probing batch sizes. Nothing is kept."):
-            advised, line = options_for(made, events, tolerance, given_settings, say_probe)
-        say(line)
-        chosen = TrainConfig.of(settings | advised)
     try:
         run = fit(
             made,
@@ -224,6 +151,81 @@ def train(
         stdout.print(plain(repr(run)), highlight=False, soft_wrap=True)
 
 
+def _count_or_auto(text: str) -> int | str:
+    if text == "auto":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise OptionError(f"--batch-size {text}: give a number of events, or auto.") from None
+
+
+def _table(settings: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a table of the settings, empty if there is none."""
+    known = settings.get(name) or {}
+    if not isinstance(known, dict):
+        raise OptionError(
+            f"{name}={known!r} in the file of settings: it must be a table of names and values."
+        )
+    return known
+
+
+def _smoothing(
+    settings: dict[str, Any], pres: bool | None, published: Any, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the setting ``smoothing`` if flags say it."""
+    from pres.smoothing import PRES
+
+    if pres is False:
+        for flag, said in (("--pres-option", options), ("--published", published)):
+            if said:
+                raise OptionError(f"--no-pres trains without PRES: leave out {flag}, or --no-pres.")
+        return {"smoothing": None}
+    if published:
+        return {"smoothing": PRES.published(published, **options)}
+    return {"smoothing": _table(settings, "smoothing") | options} if pres or options else {}
+
+
+def _settings_of_a_run(resume: Path) -> dict[str, Any]:
+    from pres.training.folder import RunFolder
+
+    folder = RunFolder(resume)
+    if not folder.repeatable:
+        raise OptionError(
+            f"the run in {resume} is of a model or of events of your own: make them, and go on with "
+            f"pres.fit(model, events, out='{resume}', resume=True)."
+        )
+    return folder.config()
+
+
+def _events(chosen: TrainConfig, resume: Path | None) -> EventStream:
+    from pres.training.folder import RunFolder
+    from pres.training.opened import events_again
+
+    if resume is None:
+        return open_events(chosen.source, chosen.reading)
+    return events_again(RunFolder(resume).events(), str(resume))
+
+
+def _batches(
+    model: Any, events: EventStream, settings: dict[str, Any], tolerance: float | None
+) -> dict[str, Any]:
+    """Return how large batches and steps are where that is left to the stream, and say it."""
+    from pres.training.batch_size import options_for
+    from pres.training.config import FitConfig, with_batch_size
+
+    if settings.get("batch_size") == "auto":
+        of_fit = {name: settings[name] for name in FitConfig.model_fields if name in settings}
+        with stoppable("stopped while probing batch sizes. Nothing is kept."):
+            found, line = options_for(model, events, tolerance, of_fit, say_probe)
+        say(line)
+        return {name: found[name] for name in ("batch_size", "step_size")}
+    found, why = with_batch_size(settings, events)
+    if why is not None:
+        say(why)
+    return {"batch_size": found["batch_size"]} if "batch_size" in found else {}
+
+
 def _how_to_go_on(out: Path | None) -> str:
     from pres.training.folder import RunFolder
 
@@ -234,37 +236,15 @@ def _how_to_go_on(out: Path | None) -> str:
     return f" Go on with: pres train --resume {out}"
 
 
-def _count_or_auto(text: str) -> int | str:
-    if text == "auto":
-        return text
-    try:
-        return int(text)
-    except ValueError:
-        raise OptionError(f"--batch-size {text}: give a number of events, or auto.") from None
-
-
 def _line(done: EpochResult, num_train: int, epochs: int) -> str:
     from pres.training.progress import duration
 
     left = duration((epochs - done.epoch) * done.seconds)
+    gain = f"γ {done.memory['gain']:.2f}  " if "gain" in done.memory else ""
     return (
         f"epoch {done.epoch:>3}  loss {done.loss:.4f}  validation AP {done.val.ap:.4f}  "
-        f"{_gain(done)}{num_train / done.seconds:,.0f} events/s  at most {left} left"
+        f"{gain}{num_train / done.seconds:,.0f} events/s  at most {left} left"
     )
-
-
-def _gain(done: EpochResult) -> str:
-    return f"γ {done.memory['gain']:.2f}  " if "gain" in done.memory else ""
-
-
-def _more(settings: dict[str, Any], table: str, further: dict[str, Any]) -> dict[str, Any]:
-    """Return a table of the settings with further values; those go before its own."""
-    known = settings.get(table) or {}
-    if not isinstance(known, dict):
-        raise OptionError(
-            f"{table}={known!r} in the file of settings: it must be a table of names and values."
-        )
-    return known | further
 
 
 def named_values(pairs: list[str], flag: str) -> dict[str, Any]:
@@ -284,22 +264,9 @@ def named_values(pairs: list[str], flag: str) -> dict[str, Any]:
 
 def _check_resume(given: dict[str, Any], reading: dict[str, Any]) -> None:
     """Raise if something was given that a run to go on with has settled already."""
-    from pres.training.config import FitConfig
     from pres.training.folder import MAY_CHANGE
 
-    all_of_them = (
-        "source",
-        "model",
-        "option",
-        "pres",
-        "published",
-        "pres_option",
-        "config",
-        "out",
-        "tolerance",
-        *FitConfig.model_fields,
-    )
-    settled = [name for name in all_of_them if name not in MAY_CHANGE]
+    settled = (*SETTLED, *(name for name in given["flags"] if name not in (*MAY_CHANGE, "device")))
     named = [name for name in settled if given.get(name) not in (None, [], False)] + list(reading)
     if named:
         raise OptionError(f"--resume goes on with the settings of the run; leave out {', '.join(named)}.")

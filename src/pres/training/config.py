@@ -37,11 +37,11 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
 class FitConfig(Settings):
     """How a model is trained."""
 
+    # Beside the settings of `PROTOCOLS`: negatives are drawn from all nodes, evaluation has the training's
+    # batches, weights are chosen by the mean AP of validation's batches, and the test follows a replay of all
+    # that is before it.
     protocol: Literal["tgl"] | None = setting(
-        None,
-        "tgl: train and evaluate as TGL does; explicit settings override it. Negatives are drawn from all "
-        "nodes, the evaluation has the training's batches, weights are chosen by the mean AP of validation's "
-        "batches, and the test follows a replay of all that is before it.",
+        None, "tgl: train and evaluate as TGL does; explicit settings override it."
     )
     preset: Literal["large"] | None = setting(
         None,
@@ -54,8 +54,7 @@ class FitConfig(Settings):
     )
     negative_window: int | None = setting(
         200,
-        "Events among which no negative is a real pair, at most a batch; any number from the batch size on "
-        "means the whole batch, as in the paper.",
+        "Events among which no negative is a real pair, at most a batch: from batch_size on the whole batch.",
         ge=1,
     )
     epochs: int = setting(10, "Epochs at most.", ge=1)
