@@ -17,7 +17,7 @@ from pres.training.config import FitConfig, TrainConfig, read_config
         ),
         ({"source": "a.csv", "model": "tng"}, "model='tng'"),
         ({"batch_size": 10}, "run.toml lacks 'source'"),
-        ({"source": "a.csv", "batch_size": 10, "step_size": 20}, "step_size=20 exceeds batch_size=10"),
+        ({"source": "a.csv", "batch_size": 10, "step_size": 0}, "step_size=0"),
         ({"source": "a.csv", "precision": "float16"}, "precision='float16'"),
         ({"source": "a.csv", "seed": -1}, "seed=-1"),
         ({"source": "a.csv", "batch_size": "200"}, "batch_size='200'"),

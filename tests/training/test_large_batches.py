@@ -21,6 +21,7 @@ from tests.training.runs import EVENTS, made, results
 FEW: dict[str, Any] = {"batch_size": 300, "epochs": 2}
 MEANS: dict[str, dict[str, Any]] = {
     "steps": {"step_size": 100},
+    "accumulation": {"batch_size": 100, "step_size": 300},
     "steps with PRES": {"step_size": 100, "smoothing": pres.PRES(delta="rate")},
     "warmup": {"lr": 0.01, "warmup": 0.5},
     "max_time_delta": {"max_time_delta": 0.001},

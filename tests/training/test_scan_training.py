@@ -167,7 +167,7 @@ def test_the_coherence_objective_is_trained_on_and_told() -> None:
     ("options", "message"),
     [
         ({"smoothing": PRES()}, r"takes no filter: train it with PRES\(filter=False\)"),
-        ({"step_size": 50}, "step_size=50 is for models without cell='scan'"),
+        ({"step_size": 50}, "step_size=50 is less than batch_size=100"),
         ({"staleness": -1}, "staleness=-1"),
     ],
 )

@@ -18,6 +18,7 @@ from pres.evaluation.metrics import LinkMetrics
 from pres.storage import write_whole
 
 Tensors = dict[str, Tensor]
+PARTS = ("model", "optimiser", "gradients", "random")  # of a training state, those that hold tensors
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class TrainingState:
 
     model: Tensors  # weights, memory and mail
     optimiser: Tensors  # its moments, by parameter
+    gradients: Tensors  # accumulated for the next optimiser step, by weight; none between two steps
     random: Tensors  # the generators of dropout
     epoch: int  # of the next batch, counted from 1
     batch: int  # the next one of that epoch, counted from 0
@@ -58,7 +60,7 @@ class TrainingState:
         """Write the state into one file, in one step."""
         tensors = {
             f"{part}.{name}": value.contiguous().cpu()
-            for part in ("model", "optimiser", "random")
+            for part in PARTS
             for name, value in getattr(self, part).items()
         }
         numbers = {name: getattr(self, name) for name in ("epoch", "batch", "sums", "seconds")}
@@ -69,7 +71,7 @@ class TrainingState:
     def load(cls, path: str | Path) -> TrainingState:
         """Return the state in a file."""
         tensors, progress = load_tensors(Path(path))
-        parts: dict[str, Tensors] = {"model": {}, "optimiser": {}, "random": {}}
+        parts: dict[str, Tensors] = {part: {} for part in PARTS}
         try:
             for name, value in tensors.items():
                 part, rest = name.split(".", 1)

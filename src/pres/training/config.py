@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import pydantic
 
@@ -50,7 +50,10 @@ class FitConfig(Settings):
     )
     batch_size: int = setting(200, "Events between two updates of memory.", ge=1)
     step_size: int | None = setting(
-        None, "Events between two optimiser steps, by default as many as in a batch.", ge=1
+        None,
+        "Events between two optimiser steps, by default batch_size; with more, the gradients of several "
+        "batches are accumulated.",
+        ge=1,
     )
     negative_window: int | None = setting(
         200,
@@ -122,19 +125,15 @@ class FitConfig(Settings):
             return given
         return PRESETS[given["preset"]] | given
 
-    @pydantic.model_validator(mode="after")
-    def _weights_move_with_the_memory(self) -> Self:
-        if self.step_size is not None and self.step_size > self.batch_size:
-            raise ValueError(
-                f"step_size={self.step_size} exceeds batch_size={self.batch_size}: weights cannot move less "
-                "often than the memory."
-            )
-        return self
-
     @property
     def events_per_step(self) -> int:
         """Events between two optimiser steps."""
         return self.step_size or self.batch_size
+
+    @property
+    def batches_per_step(self) -> int:
+        """Batches whose gradients are accumulated for an optimiser step; 1 also for several steps a batch."""
+        return -(-self.events_per_step // self.batch_size)
 
     @property
     def pool(self) -> Literal["destinations", "nodes"]:

@@ -12,7 +12,7 @@ from pres.models import MDGNN
 from pres.models.scanned import Scanned, Window
 from pres.models.subgraph import Subgraph
 from pres.smoothing import movement
-from pres.training.step import arithmetic, link_loss, move_weights
+from pres.training.step import WHOLE, Accumulation, arithmetic, link_loss, move_weights
 
 PARTS, PARTS_WITH_NEIGHBOURS = 2, 4  # of a batch, see `train_on_scan`; more of them take more operations
 LEAST = 200  # events of a part
@@ -51,6 +51,7 @@ def train_on_scan(
     optimiser: torch.optim.Optimizer,
     *,
     precision: str = "float32",
+    accumulation: Accumulation = WHOLE,
 ) -> dict[str, float]:
     """Take an optimiser step on a temporal batch, let memory take it in, and return means over its events.
 
@@ -64,13 +65,16 @@ def train_on_scan(
         prepared: The next events.
         optimiser: What moves the weights.
         precision: See `arithmetic`.
+        accumulation: What the batch is of the optimiser step, if several batches make one.
     """
     device, b = prepared.batch.t.device, len(prepared.batch)
     with arithmetic(device, precision):
         scanned = model.scanned(prepared.window)
-    optimiser.zero_grad()
+    if accumulation.first:
+        optimiser.zero_grad()
     read = replace(scanned, states=scanned.states.detach().requires_grad_())
-    parts = [_train_on_part(model, subgraph, read, b, precision) for subgraph in prepared.subgraphs]
+    share = accumulation.share
+    parts = [_train_on_part(model, subgraph, read, b, precision, share) for subgraph in prepared.subgraphs]
     loss = objective = torch.stack(parts).sum()
     begin, end, moved = (
         scanned.begin,
@@ -83,20 +87,22 @@ def train_on_scan(
         objective = loss + model.smoothing.loss(begin, end, moved, moved.nonzero().squeeze(1))
         found |= model.smoothing.stats()
         if objective.requires_grad:
-            learned, gradients = [*learned, objective], [*gradients, None]
+            learned, gradients = [*learned, objective], [*gradients, objective.new_tensor(share)]
     torch.autograd.backward(learned, gradients)
-    values = move_weights(objective, found, optimiser, prepared.batch)
+    values = move_weights(objective, found, optimiser, prepared.batch, accumulation)
     with torch.no_grad():
         scanned.commit()
     return values
 
 
-def _train_on_part(model: MDGNN, subgraph: Subgraph, scanned: Scanned, b: int, precision: str) -> Tensor:
+def _train_on_part(
+    model: MDGNN, subgraph: Subgraph, scanned: Scanned, b: int, precision: str, share: float
+) -> Tensor:
     """Return a part's share of the loss of ``b`` events; its gradient adds to those of weights and states."""
     subgraph = model.with_prepared(subgraph)
     assert subgraph.version is not None
     with arithmetic(subgraph.nodes.device, precision):
         logits = model.logits(subgraph, scanned.updated_memory(subgraph.nodes, subgraph.version))
     loss = link_loss(logits) * (len(logits) / b)
-    torch.autograd.backward(loss)
+    torch.autograd.backward(loss, loss.new_tensor(share))
     return loss.detach()

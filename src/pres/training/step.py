@@ -69,6 +69,18 @@ class Prepared:
                     yield step, model.with_prepared(subgraph)
 
 
+@dataclass(frozen=True)
+class Accumulation:
+    """What a batch is of an optimiser step: all of it, or one of several whose gradients are accumulated."""
+
+    share: float = 1.0  # of the step's events
+    first: bool = True  # gradients begin anew
+    last: bool = True  # the weights move
+
+
+WHOLE = Accumulation()
+
+
 def prepare(
     model: MDGNN,
     batches: EventStream,
@@ -124,6 +136,7 @@ def train_on_batch(
     optimiser: torch.optim.Optimizer,
     *,
     precision: str = "float32",
+    accumulation: Accumulation = WHOLE,
 ) -> dict[str, float]:
     """Take one or more optimiser steps on a temporal batch, absorb it, and return means over its events.
 
@@ -136,6 +149,7 @@ def train_on_batch(
         prepared: The next events.
         optimiser: What moves the weights.
         precision: See `arithmetic`.
+        accumulation: What the batch is of the optimiser step, if several batches make one.
     """
     batch, device = prepared.batch, prepared.negatives.device
     total: dict[str, float] = {}
@@ -150,7 +164,7 @@ def train_on_batch(
             memories = states.previous, states.corrected
             objective = loss + model.smoothing.loss(*memories, states.pending, subgraph.roots)
             found |= model.smoothing.stats()
-        for name, value in take_step(objective, found, optimiser, batch).items():
+        for name, value in take_step(objective, found, optimiser, batch, accumulation).items():
             total[name] = total.get(name, 0.0) + len(step) * value
     with torch.no_grad(), arithmetic(device, precision):
         _take_in(model, prepared, None if prepared.subgraph is None else states)
@@ -158,22 +172,35 @@ def train_on_batch(
 
 
 def take_step(
-    objective: Tensor, found: dict[str, Tensor], optimiser: torch.optim.Optimizer, batch: EventStream
+    objective: Tensor,
+    found: dict[str, Tensor],
+    optimiser: torch.optim.Optimizer,
+    batch: EventStream,
+    accumulation: Accumulation,
 ) -> dict[str, float]:
-    """Move the weights against the gradient of an objective, and return what was ``found`` as numbers."""
-    optimiser.zero_grad()
-    torch.autograd.backward(objective)
-    return move_weights(objective, found, optimiser, batch)
+    """Return what was ``found`` as numbers, after adding the objective's gradient to that of the step.
+
+    The weights move with the last batch of a step.
+    """
+    if accumulation.first:
+        optimiser.zero_grad()
+    torch.autograd.backward(objective, objective.new_tensor(accumulation.share))
+    return move_weights(objective, found, optimiser, batch, accumulation)
 
 
 def move_weights(
-    objective: Tensor, found: dict[str, Tensor], optimiser: torch.optim.Optimizer, batch: EventStream
+    objective: Tensor,
+    found: dict[str, Tensor],
+    optimiser: torch.optim.Optimizer,
+    batch: EventStream,
+    accumulation: Accumulation,
 ) -> dict[str, float]:
-    """Move the weights against their gradients, those of an objective; return what was ``found``."""
+    """Move the weights against their gradients if the step has all; return what was ``found``."""
     known = [*found.values(), objective, _gradient_norm(optimiser)]
     *values, last_objective, norm = torch.stack([value.detach().double() for value in known]).tolist()
     _check_finite(last_objective, norm, batch)
-    optimiser.step()
+    if accumulation.last:
+        optimiser.step()
     return dict(zip(found, values, strict=True))
 
 

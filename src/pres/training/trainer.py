@@ -24,7 +24,15 @@ from pres.training.config import FitConfig
 from pres.training.prefetch import Prefetch
 from pres.training.scan_step import PreparedScan, prepare_scan, train_on_scan
 from pres.training.schedules import optimiser_for, rate
-from pres.training.step import PREPARED_AT_ONCE, Prepared, arithmetic, events_at_once, prepare, train_on_batch
+from pres.training.step import (
+    PREPARED_AT_ONCE,
+    Prepared,
+    Accumulation,
+    arithmetic,
+    events_at_once,
+    prepare,
+    train_on_batch,
+)
 
 
 class Trainer:
@@ -133,17 +141,19 @@ class Trainer:
         config = self.config
         if isinstance(prepared, PreparedScan):
             return train_on_scan(
-                self.model,
-                prepared,
-                self.optimiser,
-                precision=config.precision,
+                self.model, prepared, self.optimiser, precision=config.precision, accumulation=self._accumulation()
             )
         return train_on_batch(
-            self.model,
-            prepared,
-            self.optimiser,
-            precision=config.precision,
+            self.model, prepared, self.optimiser, precision=config.precision, accumulation=self._accumulation()
         )
+
+    def _accumulation(self) -> Accumulation:
+        """Return what the next batch is of its optimiser step."""
+        bounds, per_step = self.batches.bounds, self.config.batches_per_step
+        first = self.batch // per_step * per_step
+        stop = min(first + per_step, len(self.batches))
+        share = (bounds[self.batch + 1] - bounds[self.batch]) / (bounds[stop] - bounds[first])
+        return Accumulation(share, self.batch == first, self.batch + 1 == stop)
 
     def prepare(self, which: tuple[int, int]) -> Prepared | PreparedScan:
         """Return a batch ready to train on, by its epoch and its number in that."""
@@ -173,13 +183,15 @@ class Trainer:
 
     @property
     def per_step(self) -> float:
-        """Events between two updates of the weights, which are at most those of a batch."""
-        return min(self.config.events_per_step, len(self.split.train) / len(self.batches))
+        """Events between two optimiser steps."""
+        steps = math.ceil(len(self.batches) / self.config.batches_per_step)
+        return min(self.config.events_per_step, len(self.split.train) / steps)
 
     def learning_rate(self) -> float:
-        """Return the step size of the next batch."""
-        batch = 1 / len(self.batches)
-        return rate(self.config, self.per_step, self.epoch - 1 + self.batch * batch, batch)
+        """Return the learning rate of the next batch, which is that of its optimiser step."""
+        per_step = self.config.batches_per_step
+        share = per_step / len(self.batches)  # of an epoch
+        return rate(self.config, self.per_step, self.epoch - 1 + self.batch // per_step * share, share)
 
     def evaluate(self, part: EventStream) -> LinkMetrics:
         """Return the metrics on a part that follows what the memory has taken in."""
@@ -206,6 +218,7 @@ class Trainer:
                 for i, moments in self.optimiser.state_dict()["state"].items()
                 for name, value in moments.items()
             },
+            gradients=self._accumulated(),
             random=_random_state(self.device),
             epoch=self.epoch,
             batch=self.batch,
@@ -213,6 +226,13 @@ class Trainer:
             seconds=self.seconds,
             history=tuple(self.history),
         )
+
+    def _accumulated(self) -> Tensors:
+        """Return a copy of the gradients that wait for the rest of their step's batches."""
+        if self.batch % self.config.batches_per_step == 0 or self.batch == len(self.batches):
+            return {}
+        weights = self.model.named_parameters()
+        return {name: weight.grad.clone() for name, weight in weights if weight.grad is not None}
 
     def restore(self, state: TrainingState) -> None:
         """Stand where ``state`` was taken: the next batch gives the bits it would have given there."""
@@ -232,6 +252,10 @@ class Trainer:
             i, moment = name.split(".", 1)
             saved["state"].setdefault(int(i), {})[moment] = value.clone()  # the optimiser writes there
         self.optimiser.load_state_dict(saved)
+        self.optimiser.zero_grad()
+        for name, gradient in state.gradients.items():
+            weight = self.model.get_parameter(name)
+            weight.grad = gradient.clone() if weight.grad is None else weight.grad.copy_(gradient)
         _set_random_state(state.random, self.device)
         self.batch, self.sums = state.batch, dict(state.sums)
         self.seconds, self.history = state.seconds, list(state.history)
@@ -260,10 +284,10 @@ def check_scan(model: MDGNN, config: FitConfig) -> None:
                 "cell='scan', or leave preset out."
             )
         return
-    if config.step_size is not None:
+    if config.events_per_step < config.batch_size:
         raise OptionError(
-            f"step_size={config.step_size} is for models without cell='scan': a scan takes one step per "
-            "batch. Leave it out."
+            f"step_size={config.step_size} is less than batch_size={config.batch_size}: a model with "
+            "cell='scan' takes at most one step per batch."
         )
     if config.smoothing is not None and config.smoothing.corrects:
         raise OptionError(
