@@ -166,10 +166,10 @@ def test_a_scanned_batch_has_the_gradient_of_its_groups_accumulated(
         fused = gradients(model)
         model.zero_grad()
         found = slow.take_in(start, start + 30)
-        for first in range(0, 30, staleness):
-            group = model.logits(prepared.subgraph, states_by_hand(model, prepared, found))[
-                first : first + staleness
-            ]
+        seen = [states_by_hand(prepared, subgraph, found) for subgraph in prepared.subgraphs]
+        parts = zip(prepared.subgraphs, seen, strict=True)
+        logits = torch.cat([model.logits(subgraph, states) for subgraph, states in parts])
+        for group in torch.split(logits, staleness):
             loss = softplus(-group[:, 0]).mean() + softplus(group[:, 1:]).mean()
             torch.autograd.backward(loss * len(group) / 30, retain_graph=True)
         accumulated = gradients(model)

@@ -101,7 +101,7 @@ def test_a_step_as_large_as_the_batch_changes_nothing() -> None:
         ({"batchsize": 5}, "no option 'batchsize'. Did you mean 'batch_size'"),
         ({"batch_size": 0}, "batch_size=0"),
         ({"lr": -1.0}, "lr=-1.0"),
-        ({"batch_size": 100, "step_size": 200}, "exceeds batch_size"),
+        ({"batch_size": 100, "validate_every": 0}, "validate_every=0"),
         ({"batch_size": 5_000}, "makes one batch of the 1,0"),
         ({"epochs": "many"}, "epochs='many'"),
     ],

@@ -74,7 +74,7 @@ def test_negatives_are_drawn_from_all_nodes_and_never_stop_early() -> None:
     better = LinkMetrics(0.9, 0.9, 0.9, 0.9, 0.9, 1, 1, 0.5, 0.5, 0.5)
     trainer.history = [EpochResult(1, 1.0, better, 1.0, {})]
     trainer.history += [EpochResult(epoch, 1.0, worse, 1.0, {}) for epoch in range(2, 60)]
-    assert not trainer.finished and trainer.best_epoch == 1
+    assert not trainer.finished and trainer.best_place == 0
 
 
 def test_weights_are_chosen_by_the_mean_over_batches() -> None:
@@ -87,7 +87,7 @@ def test_weights_are_chosen_by_the_mean_over_batches() -> None:
     for options in ({"protocol": "tgl"}, {}):
         trainer = Trainer(small(), EVENTS, FitConfig.of(options | {"batch_size": 150}))
         trainer.history = [epoch(1, 0.9, 0.7), epoch(2, 0.8, 0.8)]
-        found.append(trainer.best_epoch)
+        found.append(trainer.best_place + 1)
     assert found == [2, 1]
 
 

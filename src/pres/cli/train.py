@@ -239,11 +239,13 @@ def _how_to_go_on(out: Path | None) -> str:
 def _line(done: EpochResult, num_train: int, epochs: int) -> str:
     from pres.training.progress import duration
 
-    left = duration((epochs - done.epoch) * done.seconds)
+    rate = done.share * num_train / done.seconds
+    left = duration((epochs + 1 - done.epoch - done.share) * num_train / rate)
+    share = "" if done.share == 1 else f" ({done.share:.0%})"
     gain = f"γ {done.memory['gain']:.2f}  " if "gain" in done.memory else ""
     return (
-        f"epoch {done.epoch:>3}  loss {done.loss:.4f}  validation AP {done.val.ap:.4f}  "
-        f"{gain}{num_train / done.seconds:,.0f} events/s  at most {left} left"
+        f"epoch {done.epoch:>3}{share}  loss {done.loss:.4f}  validation AP {done.val.ap:.4f}  "
+        f"{gain}{rate:,.0f} events/s  at most {left} left"
     )
 
 

@@ -155,6 +155,13 @@ def replay(
                     on_batch(batch)
 
 
+def catch_up(model: MDGNN, part: EventStream, batch_size: int) -> None:
+    """Let the model's memory and smoothing take in a part of the training events, without training."""
+    with _evaluating(model):
+        for batch in TemporalBatches(part, batch_size):
+            take_in(model, batch, follow=True)
+
+
 @contextmanager
 def _evaluating(model: MDGNN) -> Iterator[None]:
     was_training = model.training

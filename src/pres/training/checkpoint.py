@@ -23,11 +23,11 @@ PARTS = ("model", "optimiser", "gradients", "random")  # of a training state, th
 
 @dataclass(frozen=True)
 class EpochResult:
-    """One epoch: its mean training loss, its validation, its time without evaluation, and its memory.
+    """A validation, and the epoch so far: mean training loss, time without evaluation, and memory.
 
-    Of the memory it tells how far updates move it (``movement``) and, with smoothing, the mean ``coherence``,
-    the ``gain``, the length of what predictions add (``delta``) and the share of nodes with trackers
-    (``tracked``).
+    Validations are at the end of each epoch and, with ``validate_every``, inside it. Of the memory it tells
+    how far updates move it (``movement``) and, with smoothing, the mean ``coherence``, the ``gain``, the
+    length of what predictions add (``delta``) and the share of nodes with trackers (``tracked``).
     """
 
     epoch: int
@@ -35,6 +35,7 @@ class EpochResult:
     val: LinkMetrics
     seconds: float
     memory: dict[str, float]
+    share: float = 1.0  # of the epoch's events, trained on so far
 
     @classmethod
     def of(cls, saved: dict[str, Any]) -> EpochResult:
@@ -54,7 +55,7 @@ class TrainingState:
     batch: int  # the next one of that epoch, counted from 0
     sums: dict[str, float]  # of the loss and of what memory did, over the events of the epoch so far
     seconds: float  # spent on the epoch so far
-    history: tuple[EpochResult, ...]  # of the finished epochs
+    history: tuple[EpochResult, ...]  # the validations so far
 
     def save(self, path: str | Path) -> Path:
         """Write the state into one file, in one step."""

@@ -61,7 +61,12 @@ class FitConfig(Settings):
         ge=1,
     )
     epochs: int = setting(10, "Epochs at most.", ge=1)
-    patience: int | None = setting(3, "Epochs without a better validation before stopping.", ge=1)
+    # Inside an epoch memory first takes in the rest of the training part, as at the epoch's end, so that
+    # validations compare; afterwards it is as before, and training goes on as if nothing had happened.
+    validate_every: int | None = setting(
+        None, "Validate after every so many events of an epoch too, not only at its end.", ge=1
+    )
+    patience: int | None = setting(3, "Validations without a better one before stopping.", ge=1)
     optimiser: Literal["adam", "muon"] = setting("adam", "What moves the weights.")
     lr: float = setting(
         1e-3,

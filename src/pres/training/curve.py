@@ -14,7 +14,7 @@ from pres.training.checkpoint import EpochResult
 def draw_learning_curve(history: Sequence[EpochResult], path: Path) -> Path:
     """Draw loss and validation of every epoch as a PNG at ``path``."""
     figure = new_figure(9, 3.6)
-    epochs = [done.epoch for done in history]
+    epochs = [done.epoch - 1 + done.share for done in history]
     best = max(history, key=lambda done: done.val.ap)
     loss, quality = figure.subplots(1, 2)
     loss.plot(epochs, [done.loss for done in history], color=FIRST, marker="o", markersize=3)
@@ -24,7 +24,9 @@ def draw_learning_curve(history: Sequence[EpochResult], path: Path) -> Path:
         ("ROC-AUC", [done.val.auc for done in history], SECOND),
     ):
         quality.plot(epochs, values, color=color, marker="o", markersize=3, label=label)
-    quality.axvline(best.epoch, color=GREY, linestyle=":", label=f"best AP {best.val.ap:.4f}")
+    quality.axvline(
+        epochs[history.index(best)], color=GREY, linestyle=":", label=f"best AP {best.val.ap:.4f}"
+    )
     quality.set(title="Validation", xlabel="epoch")
     quality.legend(frameon=False)
     for panel in (loss, quality):

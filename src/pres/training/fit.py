@@ -11,7 +11,7 @@ from pres.data.stream import EventStream
 from pres.errors import DivergedError, Notice, OptionError, StorageError
 from pres.models import MDGNN
 from pres.training.batch_size import check_tolerance, options_for
-from pres.training.checkpoint import EpochResult, Tensors, state_of
+from pres.training.checkpoint import EpochResult
 from pres.training.config import FitConfig, with_batch_size
 from pres.training.environment import environment
 from pres.training.folder import RunFolder
@@ -73,13 +73,12 @@ def fit(
     writer = epoch_writer(None if folder is None else folder.path, tensorboard)
     trainer = Trainer(model, events, config)
     about = describe(trainer, events)
-    best: Tensors = {}
     if folder is not None and resume:
         folder.check_same(about)
         trainer.restore(folder.last())
         if trainer.finished and folder.finished:  # without a result, only the test is left to do
             raise OptionError(f"the run in {folder.path} is finished; give more epochs to go on with it.")
-        best = folder.best() if trainer.history else {}
+        trainer.best = folder.best() if trainer.history else {}
         folder.go_on(about)
     elif folder is not None:
         folder.begin(about)
@@ -97,11 +96,9 @@ def fit(
         try:
             while not trainer.finished:
                 result = trainer.run_epoch(on_batch)
-                improved = trainer.best_epoch == result.epoch
-                if improved:
-                    best = state_of(model)
                 if folder is not None:
-                    folder.keep_epoch(trainer.state(), best if improved else None)
+                    improved = trainer.history[trainer.best_place] is result
+                    folder.keep_epoch(trainer.state(), trainer.best if improved else None)
                 write(result)
                 trainer.between_batches = True
                 if on_epoch is not None:
@@ -111,17 +108,18 @@ def fit(
         finally:
             model.zero_grad()  # gradients are as large as the weights
     last = trainer.state()
-    load_into(model, best)
+    load_into(model, trainer.best)
     test = trainer.test()
+    best = trainer.history[trainer.best_place]
     run = Run(
         **about,
         pool=config.pool,
         history=trainer.history,
-        best_epoch=trainer.best_epoch,
-        val=trainer.history[trainer.best_epoch - 1].val,
+        best_epoch=best.epoch,
+        val=best.val,
         test=test,
         train_events=len(trainer.split.train),
-        state=best,
+        state=trainer.best,
         last=last,
     )
     if folder is not None:

@@ -183,4 +183,5 @@ def _row(epoch: EpochResult) -> dict[str, float]:
     """Return one epoch as a row of the table of metrics."""
     val = {f"val_{name}": value for name, value in dataclasses.asdict(epoch.val).items()}
     memory = {f"memory_{name}": value for name, value in epoch.memory.items()}
-    return {"epoch": epoch.epoch, "loss": epoch.loss, "seconds": epoch.seconds} | val | memory
+    about = {"epoch": epoch.epoch, "share": epoch.share, "loss": epoch.loss, "seconds": epoch.seconds}
+    return about | val | memory

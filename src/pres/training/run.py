@@ -28,7 +28,7 @@ class Run:
     events: dict[str, Any]  # of the stream: events, nodes, fingerprint, and where it came from
     environment: dict[str, Any]
     pool: str  # where the random negatives of validation and test come from
-    history: list[EpochResult]
+    history: list[EpochResult]  # one per validation
     best_epoch: int
     val: LinkMetrics
     test: LinkMetrics
@@ -39,7 +39,8 @@ class Run:
     @property
     def seconds_per_epoch(self) -> float:
         """Mean training time of an epoch, evaluation excluded."""
-        return sum(epoch.seconds for epoch in self.history) / len(self.history)
+        epochs = {done.epoch: done for done in self.history}.values()  # the last validation of each
+        return sum(done.seconds for done in epochs) / sum(done.share for done in epochs)
 
     @property
     def events_per_second(self) -> float:
@@ -56,7 +57,7 @@ class Run:
             "batch_size": self.config["batch_size"],
             "step_size": self.config["step_size"] or self.config["batch_size"],
             "seed": self.config["seed"],
-            "epochs": len(self.history),
+            "epochs": self.history[-1].epoch,
             "best_epoch": self.best_epoch,
             "val": dataclasses.asdict(self.val),
             "test": dataclasses.asdict(self.test),
@@ -125,5 +126,6 @@ class Run:
         return (
             f"Run of {self.model} on {title}{self._ways()}: "
             f"test AP {self.test.ap:.4f}, validation AP {self.val.ap:.4f} "
-            f"at epoch {self.best_epoch} of {len(self.history)}, {self.seconds_per_epoch:.1f} s per epoch"
+            f"at epoch {self.best_epoch} of {self.history[-1].epoch}, "
+            f"{self.seconds_per_epoch:.1f} s per epoch"
         )

@@ -12,7 +12,7 @@ from pres.data.stream import EventStream
 from pres.errors import OptionError, one_line
 from pres.evaluation.link import evaluate
 from pres.evaluation.metrics import LinkMetrics
-from pres.evaluation.scorer import replay
+from pres.evaluation.scorer import catch_up, replay
 from pres.models import MDGNN, time_units
 from pres.nn.allocation import keep_large_blocks
 from pres.nn.time_encoding import limit_times
@@ -26,8 +26,8 @@ from pres.training.scan_step import PreparedScan, prepare_scan, train_on_scan
 from pres.training.schedules import optimiser_for, rate
 from pres.training.step import (
     PREPARED_AT_ONCE,
-    Prepared,
     Accumulation,
+    Prepared,
     arithmetic,
     events_at_once,
     prepare,
@@ -74,6 +74,7 @@ class Trainer:
         self._coming: dict[tuple[int, int], Prepared | PreparedScan] = {}
         self.sums: dict[str, float] = {}  # over the events of the epoch so far
         self.history: list[EpochResult] = []
+        self.best: Tensors = {}  # weights, and memory and mail after validation, of the best so far
         self.between_batches = True  # False while a batch or an evaluation is half done
         torch.manual_seed(config.seed)
 
@@ -85,36 +86,54 @@ class Trainer:
     @property
     def finished(self) -> bool:
         """Whether all epochs are done, or validation has not improved for long enough."""
-        done, patience = len(self.history), self.config.patience
-        stuck = patience is not None and done > 0 and done - self.best_epoch >= patience
-        return done >= self.config.epochs or stuck
+        patience, since = self.config.patience, len(self.history) - 1 - self.best_place
+        stuck = patience is not None and bool(self.history) and since >= patience
+        return self.epoch > self.config.epochs or stuck
 
     @property
-    def best_epoch(self) -> int:
-        """The epoch of the best validation AP so far, the first of equals; 0 before any."""
-        if not self.history:
-            return 0
+    def best_place(self) -> int:
+        """Where in the history the best validation AP so far is, the first of equals."""
         per_batch = self.config.protocol == "tgl"
-        return max(self.history, key=lambda done: done.val.ap_batches if per_batch else done.val.ap).epoch
+        aps = [done.val.ap_batches if per_batch else done.val.ap for done in self.history]
+        return aps.index(max(aps)) if aps else 0
 
     def run_epoch(self, on_batch: Callable[[], None] = lambda: None) -> EpochResult:
-        """Train to the end of the epoch, from wherever it stands, then validate.
+        """Train to the end of the epoch, or to the next validation inside it, and validate.
 
-        ``on_batch`` is called after every batch. After validation ``between_batches`` stays False until the
-        next batch, or until who keeps states has kept that of the whole epoch.
+        ``on_batch`` is called after every batch. The state after the best validation so far is in ``best``.
+        After validation ``between_batches`` stays False until the next batch, or until who keeps states has
+        kept that one.
         """
-        while self.batch < len(self.batches):
+        while self.batch < len(self.batches) and not self._validation_due(self.batch):
             self.train_next_batch()
             on_batch()
         self.between_batches = False
+        done, whole = self.batches.bounds[self.batch], self.batch == len(self.batches)
+        before = {} if whole else state_of(self.model)
+        with arithmetic(self.device, self.config.precision):
+            catch_up(self.model, self.split.train[done:], self.config.eval_batch_size)
         val = self.evaluate(self.split.val)
-        means = {name: value / len(self.split.train) for name, value in self.sums.items()}
+        means = {name: value / done for name, value in self.sums.items()}
         if self.model.smoothing is not None:
             means |= self.model.smoothing.epoch_stats()
-        result = EpochResult(self.epoch, means.pop("loss"), val, self.seconds, means)
+        result = EpochResult(
+            self.epoch, means.pop("loss"), val, self.seconds, means, done / len(self.split.train)
+        )
         self.history.append(result)
-        self.epoch, self.batch, self.seconds, self.sums = self.epoch + 1, 0, 0.0, {}
+        if self.history[self.best_place] is result:
+            self.best = state_of(self.model)
+        if whole:
+            self.epoch, self.batch, self.seconds, self.sums = self.epoch + 1, 0, 0.0, {}
+        else:
+            load_into(self.model, before)
         return result
+
+    def _validation_due(self, batch: int) -> bool:
+        """Return whether before this batch a validation is due, after the last one of the epoch."""
+        every, last = self.config.validate_every, 0
+        if self.history and self.history[-1].epoch == self.epoch:
+            last = round(self.history[-1].share * len(self.split.train))
+        return every is not None and self.batches.bounds[batch] // every > last // every
 
     def train_next_batch(self) -> None:
         """Train on one temporal batch; the memory is reset before the first of an epoch."""
@@ -128,8 +147,9 @@ class Trainer:
         batch = prepared.batch
         for group in self.optimiser.param_groups:
             group["lr"] = self.learning_rate() * group.get("factor", 1.0)
-        if self.batch + 1 < len(self.batches) and self.ahead.pays:
-            self.ahead.begin((self.epoch, self.batch + 1))
+        following = self.batch + 1
+        if following < len(self.batches) and not self._validation_due(following) and self.ahead.pays:
+            self.ahead.begin((self.epoch, following))
         means = self._train_on(prepared)
         for name, value in means.items():
             self.sums[name] = self.sums.get(name, 0.0) + len(batch) * value
@@ -138,14 +158,11 @@ class Trainer:
         self.between_batches = True
 
     def _train_on(self, prepared: Prepared | PreparedScan) -> dict[str, float]:
-        config = self.config
+        model, optimiser, precision = self.model, self.optimiser, self.config.precision
+        part = self._accumulation()
         if isinstance(prepared, PreparedScan):
-            return train_on_scan(
-                self.model, prepared, self.optimiser, precision=config.precision, accumulation=self._accumulation()
-            )
-        return train_on_batch(
-            self.model, prepared, self.optimiser, precision=config.precision, accumulation=self._accumulation()
-        )
+            return train_on_scan(model, prepared, optimiser, precision=precision, accumulation=part)
+        return train_on_batch(model, prepared, optimiser, precision=precision, accumulation=part)
 
     def _accumulation(self) -> Accumulation:
         """Return what the next batch is of its optimiser step."""
