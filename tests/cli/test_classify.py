@@ -94,7 +94,7 @@ def test_a_run_without_labels_a_missing_run_and_a_file_that_exists_are_said(
 ) -> None:
     with pytest.raises(LabelError, match="'log' has no labels to learn"):
         classify(trained(tmp_path, labelled=False))
-    with pytest.raises(SourceNotFoundError, match="holds no saved run"):
+    with pytest.raises(SourceNotFoundError, match="holds no run"):
         classify(tmp_path / "nowhere")
     taken = tmp_path / "scores.csv"
     taken.write_text("mine")

@@ -146,7 +146,7 @@ def test_the_result_may_be_replaced_and_a_missing_run_is_said_first(
 ) -> None:
     taken = pairs.with_name("pairs-scores.csv")
     taken.write_text("old")
-    with pytest.raises(SourceNotFoundError, match="holds no saved run"):
+    with pytest.raises(SourceNotFoundError, match="holds no run"):
         predict(run.parent / "none", pairs)
     predict(run, pairs, overwrite=True)
     assert pl.read_csv(taken).height == 12

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pres.cli.console import plain, print_json, say, stderr, stdout
-from pres.cli.source import AsJson, Debug
+from pres.cli.source import AsJson, Debug, RunSource
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,6 +35,7 @@ def classify(
     with_features: Annotated[
         bool, typer.Option("--with-features", help="Let the decoder read the event's own features too.")
     ] = False,
+    source: RunSource = None,
     device: Annotated[str, typer.Option(help="Where to replay: cpu, or cuda for a GPU.")] = "cpu",
     as_json: AsJson = False,
     debug: Debug = False,
@@ -50,17 +51,17 @@ def classify(
     from pres.data.tabular.write import check_new, write_table
     from pres.evaluation.nodes import classify as run_classification
     from pres.training.checkpoint import save_tensors
-    from pres.training.folder import load_run
+    from pres.training.folder import RunFolder
     from pres.training.opened import open_run
     from pres.training.step import arithmetic
 
-    load_run(run)  # that there is none is said first
+    RunFolder(run).check_usable()  # that there is none is said first
     if out is not None:
         check_new(out, overwrite)
-    opened = open_run(run, device)
+    opened = open_run(run, device, source)
     with (
         Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress,
-        arithmetic(torch.device(device), opened.run.config["precision"]),
+        arithmetic(torch.device(device), opened.config["precision"]),
     ):
         replay = progress.add_task("replaying events", total=len(opened.events))
         learning = progress.add_task("training the decoder", total=epochs)

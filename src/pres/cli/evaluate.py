@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from pres.cli.console import plain, print_json, progress_bar, say, stdout
-from pres.cli.source import AsJson, Debug
+from pres.cli.source import AsJson, Debug, RunSource
 from pres.errors import check_choice
 from pres.storage import write_whole
 
@@ -47,6 +47,7 @@ def evaluate(
     ] = "both",
     seed: Annotated[int | None, typer.Option(help="Of the negatives; the run's by default.")] = None,
     baselines: Annotated[bool, typer.Option(help="Score EdgeBank and popularity too?")] = True,
+    source: RunSource = None,
     device: Annotated[str, typer.Option(help="Where to compute: cpu, or cuda for a GPU.")] = "cpu",
     as_json: AsJson = False,
     debug: Debug = False,
@@ -55,9 +56,8 @@ def evaluate(
 
     Every figure is given at two values of staleness, which are not comparable with each other.
     """
-    comparison = evaluated(
-        run, part, strategy, negatives, batch_size, staleness, seed, baselines=baselines, device=device
-    )
+    how = part, strategy, negatives, batch_size, staleness, seed
+    comparison = evaluated(run, *how, baselines=baselines, source=source, device=device)
     result = {"run": str(run)} | comparison.to_dict()
     if out is not None:
         keep(result, out)
@@ -77,6 +77,7 @@ def evaluated(
     seed: int | None = None,
     *,
     baselines: bool = True,
+    source: str | None = None,
     device: str = "cpu",
 ) -> Comparison:
     """Return a saved run beside the baselines; see the flags of `evaluate`."""
@@ -87,8 +88,8 @@ def evaluated(
 
     for name in strategy or ():
         check_choice("--strategy", name, STRATEGIES)  # what cannot be is said before anything is read
-    opened = open_run(run, device)
-    settings = opened.run.config
+    opened = open_run(run, device, source)
+    settings = opened.config
     computing = arithmetic(opened.model.memory.device, settings["precision"])
     with computing, progress_bar("evaluating") as on_progress:
         return compare(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pres.cli.console import plain, print_json, progress_bar, stdout
-from pres.cli.source import AsJson, Debug, DstColumn, Header, Separator, SrcColumn, TimeColumn
+from pres.cli.source import AsJson, Debug, DstColumn, Header, RunSource, Separator, SrcColumn, TimeColumn
 from pres.errors import ColumnError, OptionError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def predict(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
     new: Annotated[bool, typer.Option("--new", help="Take unknown ids as nodes without history.")] = False,
+    source: RunSource = None,
     device: Annotated[str, typer.Option(help="Where to compute: cpu, or cuda for a GPU.")] = "cpu",
     as_json: AsJson = False,
     debug: Debug = False,
@@ -53,11 +54,11 @@ def predict(
     from pres.data.tabular.rows import open_table
     from pres.data.tabular.write import beside, check_new, write_table
     from pres.evaluation.predict import predict_pairs
-    from pres.training.folder import load_run
+    from pres.training.folder import RunFolder
     from pres.training.opened import open_run
     from pres.training.step import arithmetic
 
-    load_run(run)  # that there is none is said first
+    RunFolder(run).check_usable()  # that there is none is said first
     target = beside(pairs, "scores") if out is None else out
     check_new(target, overwrite)
     table = open_table(pairs, header=header, separator=separator)
@@ -67,10 +68,10 @@ def predict(
         if t is not None:
             raise OptionError("--at is the time of all pairs: leave out --time, or --at.")
         asked_at, t = replace(table, frame=table.frame.with_columns(pl.lit(at).alias("--at"))), "--at"
-    opened = open_run(run, device)
+    opened = open_run(run, device, source)
     columns = pair_columns(asked_at, opened.events, src=src, dst=dst, t=t)
     asked = read_pairs(asked_at, columns, opened.events, unknown="new" if new else "error")
-    config = opened.run.config
+    config = opened.config
     with arithmetic(torch.device(device), config["precision"]), progress_bar("replaying events") as progress:
         found = predict_pairs(
             opened.model,

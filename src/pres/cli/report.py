@@ -9,7 +9,7 @@ import typer
 
 from pres.cli.console import print_json, say
 from pres.cli.evaluate import evaluated, keep
-from pres.cli.source import AsJson, Debug
+from pres.cli.source import AsJson, Debug, RunSource
 from pres.errors import PresError
 
 
@@ -23,6 +23,7 @@ def report(
     evaluate: Annotated[
         bool, typer.Option(help="Evaluate a run that was not evaluated yet, and keep that in its folder?")
     ] = True,
+    source: RunSource = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -38,7 +39,8 @@ def report(
     path = check_html(runs / "report.html" if out is None else out)
     if evaluate and RunFolder(runs).finished and not (runs / EVALUATION).exists():
         try:
-            keep({"run": str(runs)} | evaluated(runs, staleness="batch").to_dict(), runs / EVALUATION)
+            found = evaluated(runs, staleness="batch", source=source)
+            keep({"run": str(runs)} | found.to_dict(), runs / EVALUATION)
         except PresError as error:  # its events may be gone, or be the user's own
             say(f"not evaluated: {error}")
     write_report(runs, path)

@@ -16,6 +16,13 @@ SOURCE_HELP = "A file of events (CSV, Parquet, NumPy), a store's folder, or a da
 Source = Annotated[str, typer.Argument(help=SOURCE_HELP)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout and nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+RunSource = Annotated[
+    str | None,
+    typer.Option(
+        "--source",
+        help="Where the run's events are now: a file, a store or a dataset.  \\[default: as trained]",
+    ),
+]
 SrcColumn = Annotated[str | None, typer.Option("--src", help="Column of the source's id.")]
 DstColumn = Annotated[str | None, typer.Option("--dst", help="Column of the destination's id.")]
 TimeColumn = Annotated[str | None, typer.Option("--time", help="Column of the time (t).")]
@@ -40,6 +47,7 @@ def _how_to_read(
     header: Header = True,
     separator: Separator = None,
     time_unit: Annotated[str | None, typer.Option(help="Unit of time: ns, us, ms, s, h or d.")] = None,
+    first: Annotated[int | None, typer.Option(help="Only the first so many events.")] = None,
 ) -> dict[str, Any]:
     """Return those of the options that differ from their defaults."""
     given = {name: value for name, value in locals().items() if value not in (None, [])}

@@ -45,12 +45,12 @@ def chosen_subject(
     """
     if limit is not None and limit < 1:
         raise OptionError(f"--events {limit}: measure on at least one.")
-    if (source is None) == (run is None):
-        raise OptionError("say what to measure on: either a source of events, or a saved run with --run.")
+    if source is None and run is None:
+        raise OptionError("say what to measure on: a source of events, or a saved run with --run.")
     if run is not None:
         if reading or any(value not in (None, []) for value in making.values()):
             raise OptionError("--run knows its events and its model; leave out how to read and make them.")
-        return saved_subject(run, device)
+        return saved_subject(run, device, source)
     assert source is not None
     given: dict[str, Any] = {"model": "tgn", "epochs": 1, "lr": 1e-3}
     given |= {name: value for name, value in making.items() if value is not None}
@@ -95,11 +95,11 @@ def trained_subject(subject: Subject, epochs: int, settings: dict[str, Any]) -> 
     return Subject(subject.model, subject.events, weights)
 
 
-def saved_subject(run: Path, device: str) -> Subject:
-    """Return the model and the events of a saved run."""
+def saved_subject(run: Path, device: str, source: str | None = None) -> Subject:
+    """Return the model and the events of a saved run; they are in ``source`` if they were moved."""
     from pres.training.opened import open_run
 
-    opened = open_run(run, device)
+    opened = open_run(run, device, source)
     return Subject(opened.model, opened.events, f"of the run {run}")
 
 

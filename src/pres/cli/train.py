@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from pres.data.stream import EventStream
     from pres.settings import Settings
     from pres.training.checkpoint import EpochResult
-    from pres.training.config import TrainConfig
 
 FIRST = ("preset", "epochs", "seed", "device")
 # What a run to go on with has settled, beside the settings that may not change.
-SETTLED = ("source", "model", "option", "pres", "published", "pres_option", "config", "out", "tolerance", "batch_size")
+SETTLED = ("model", "option", "pres", "published", "pres_option", "config", "out", "tolerance", "batch_size")
 
 
 def _settings() -> type[Settings]:
@@ -113,19 +112,19 @@ def train(
     settings |= _smoothing(settings, pres, published, named_values(pres_option or [], "pres-option"))
     if resume is not None:
         _check_resume(given | flags, reading)
-        settings, out = _settings_of_a_run(resume) | settings, resume
+        settings, out = _settings_of_a_run(resume, source) | settings, resume
     elif settings.get("source") is None:
         raise OptionError("say what to train on: a file, a dataset's name, or --config with a source.")
     elif settings.get("preset") == "large":
         settings["model_options"] = {"cell": "scan"} | _table(settings, "model_options")
     known = {name: value for name, value in settings.items() if value != "auto"}
     chosen = TrainConfig.of(known, "pres train" if config is None else str(config))
-    usable_device(chosen.device)  # what cannot be is said before anything is read
+    usable_device(device := chosen.device or "cpu")  # what cannot be is said before anything is read
     if out is not None and resume is None:
         RunFolder(out).check_free()
-    events = _events(chosen, resume)
+    events = open_events(chosen.source, chosen.reading) if resume is None else _again(resume, source)
     made = build_model(chosen.model, events, chosen.model_options, chosen.seed, chosen.protocol)
-    made.to(chosen.device)
+    made.to(device)
     if resume is None:
         chosen = TrainConfig.of(known | _batches(made, events, settings, tolerance))
     num_train = len(events.split().train)
@@ -186,25 +185,24 @@ def _smoothing(
     return {"smoothing": _table(settings, "smoothing") | options} if pres or options else {}
 
 
-def _settings_of_a_run(resume: Path) -> dict[str, Any]:
+def _settings_of_a_run(resume: Path, source: str | None) -> dict[str, Any]:
     from pres.training.folder import RunFolder
 
-    folder = RunFolder(resume)
-    if not folder.repeatable:
+    config = RunFolder(resume).config()
+    if config["model_options"] is None or (source is None and config["source"] is None):
         raise OptionError(
             f"the run in {resume} is of a model or of events of your own: make them, and go on with "
-            f"pres.fit(model, events, out='{resume}', resume=True)."
+            f"pres.fit(model, events, out='{resume}', resume=True), or name a file that holds the events."
         )
-    return folder.config()
+    return config
 
 
-def _events(chosen: TrainConfig, resume: Path | None) -> EventStream:
+def _again(resume: Path, source: str | None) -> EventStream:
+    """Return the events of a run to go on with, which may have been moved to a new source."""
     from pres.training.folder import RunFolder
     from pres.training.opened import events_again
 
-    if resume is None:
-        return open_events(chosen.source, chosen.reading)
-    return events_again(RunFolder(resume).events(), str(resume))
+    return events_again(RunFolder(resume).events(), str(resume), source)
 
 
 def _batches(

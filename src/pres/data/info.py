@@ -15,7 +15,7 @@ _SINCE_1990, _UNTIL_2100 = 631_152_000, 4_102_444_800  # in seconds since 1970
 class Origin:
     """Where a stream came from: enough to get it again."""
 
-    source: str  # an absolute path, or a dataset's name
+    source: str | None  # an absolute path, or a dataset's name; None for what was in memory
     options: dict[str, Any]  # those of pres.read or pres.load that were given
 
 
@@ -30,7 +30,7 @@ class StreamInfo:
     feature_names: tuple[str, ...] = ()
     category_names: tuple[str, ...] = ()
     category_levels: tuple[tuple[Any, ...], ...] = ()  # the user's value of each category index
-    origin: Origin | None = None  # None for events that were made in memory
+    origin: Origin | None = None  # None for events that were not read
 
     @property
     def title(self) -> str:

@@ -77,9 +77,7 @@ OPTIONS = {name: p.default for name, p in inspect.signature(read).parameters.ite
 
 
 def origin_of(source: Any, options: dict[str, Any]) -> Origin | None:
-    """Return where a file's events came from; None where something was given that is no plain value."""
-    if not isinstance(source, str | Path):
-        return None
+    """Return where events came from and how they were read; None if some option is no plain value."""
     given: dict[str, Any] = {}
     for name, default in OPTIONS.items():
         value = options[name]
@@ -93,7 +91,7 @@ def origin_of(source: Any, options: dict[str, Any]) -> Origin | None:
         elif not isinstance(value, str | bool):
             return None
         given[name] = value
-    return Origin(str(Path(source).absolute()), given)
+    return Origin(str(Path(source).absolute()) if isinstance(source, str | Path) else None, given)
 
 
 class _InMemory:

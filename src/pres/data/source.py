@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,18 @@ def names_a_file(source: str) -> bool:
 
 
 def events_from(source: str, options: dict[str, Any]) -> EventStream:
-    """Return the dataset of that name if there is one, otherwise the events of the file."""
+    """Return the dataset of that name if there is one, otherwise the events of the file.
+
+    Beside the options of `pres.load` or `pres.read`, ``first`` takes only so many events.
+    """
+    if (first := options.get("first")) is not None:
+        if first < 1:
+            raise OptionError(f"first={first}: take at least one event.")
+        whole = events_from(source, {name: value for name, value in options.items() if name != "first"})
+        origin = whole.info.origin
+        if origin is not None:
+            origin = dataclasses.replace(origin, options=origin.options | {"first": first})
+        return whole[:first].with_info(dataclasses.replace(whole.info, origin=origin))
     if source.casefold() in DATASETS:
         foreign = [name for name in options if name in _OF_A_FILE]
         if foreign:

@@ -10,7 +10,8 @@ from typing import Any, Literal
 import pydantic
 
 from pres.data.stream import EventStream
-from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError, one_line
+from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError, nearest, one_line
+from pres.models.registry import MODELS
 from pres.settings import Settings, setting
 from pres.smoothing import SmoothingSettings
 
@@ -158,7 +159,14 @@ class TrainConfig(FitConfig):
     reading: dict[str, Any] = pydantic.Field(default_factory=dict)  # options of pres.read or pres.load
     model: str = setting("tgn", "A name in the registry of models.")
     model_options: dict[str, Any] = pydantic.Field(default_factory=dict)  # arguments of the model
-    device: str = setting("cpu", "Where to compute: cpu, or cuda for a GPU.")
+    device: str | None = setting(None, "Where to compute, by default cpu; cuda for a GPU.")
+
+    @pydantic.field_validator("model")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in MODELS:
+            raise ValueError(f"model={value!r}: there is {', '.join(MODELS)}.{nearest(value, MODELS)}")
+        return value
 
     @property
     def fit_options(self) -> dict[str, Any]:

@@ -135,8 +135,18 @@ class RunFolder:
         return self._read_json("events.json")
 
     def best(self) -> Tensors:
-        """Return the state of the best epoch."""
+        """Return the state after the best validation so far."""
+        self.check_usable()
         return load_tensors(self.path / "best.safetensors")[0]
+
+    def check_usable(self) -> None:
+        """Raise unless there is a run in the folder that has been validated."""
+        self._check_begun()
+        if not self.finished and not (self.path / "best.safetensors").is_file():
+            raise SourceNotFoundError(
+                f"the run in {self.path} has not been validated yet, and has no weights to use. "
+                f"{self._how_to_go_on()}"
+            )
 
     def last(self) -> TrainingState:
         """Return the state to go on from."""

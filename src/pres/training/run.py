@@ -93,10 +93,7 @@ class Run:
 
     def restore(self, model: MDGNN) -> None:
         """Give ``model`` the run's best weights, and memory and mail as they were after validation."""
-        saved = self.config["smoothing"]
-        settings = None if saved is None else SmoothingSettings.from_dict(saved)
-        model.smoothing = None if settings is None else settings.build(model.memory)
-        load_into(model, self.state)
+        restore(model, self.config, self.state)
 
     def _ways(self) -> str:
         """Return how batches and memory differ from standard training, in words; nothing if they do not."""
@@ -129,3 +126,11 @@ class Run:
             f"at epoch {self.best_epoch} of {self.history[-1].epoch}, "
             f"{self.seconds_per_epoch:.1f} s per epoch"
         )
+
+
+def restore(model: MDGNN, config: dict[str, Any], state: Tensors) -> None:
+    """Give ``model`` a state of a run with these settings."""
+    saved = config["smoothing"]
+    settings = None if saved is None else SmoothingSettings.from_dict(saved)
+    model.smoothing = None if settings is None else settings.build(model.memory)
+    load_into(model, state)
