@@ -46,3 +46,9 @@ def test_the_architecture_page_names_every_file_that_a_step_enters(case: str) ->
     else:
         instead = {row.split("|")[2].strip(" `") for row in SCANNED.splitlines() if row.startswith("| ")}
         assert instead - {"file"} <= found
+
+
+def test_the_ten_files_of_a_step_hold_few_functions() -> None:
+    """The bound is there to come down: a step is to be read, not searched."""
+    found = entered(step_of("tgn"))
+    assert sum(len(found[file]) for file in files_in(READ)) <= 60
