@@ -47,13 +47,14 @@ def step_of(model: str, **options: Any) -> Callable[[], object]:
     """Return a step on the second batch of a small stream: its nodes have mail already."""
     events = pres.load("synthetic")[:600]
     made = build_model(model, events, options).train()
+    scans = made.scans
     optimiser = torch.optim.Adam(made.parameters(), lr=1e-3)
     negatives = torch.randint(events.num_nodes, (600, 1), generator=torch.Generator().manual_seed(0))
 
     def step(start: int, stop: int) -> None:
         batch, drawn = events[start:stop], negatives[start:stop]
         prepared: Prepared | PreparedScan
-        if made.scans:
+        if scans:
             prepared = prepare_scan(made, batch, drawn, staleness=100).ready(made)
             train_on_scan(made, prepared, optimiser)
         else:

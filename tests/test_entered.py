@@ -52,3 +52,9 @@ def test_the_ten_files_of_a_step_hold_few_functions() -> None:
     """The bound is there to come down: a step is to be read, not searched."""
     found = entered(step_of("tgn"))
     assert sum(len(found[file]) for file in files_in(READ)) <= 60
+
+
+@pytest.mark.parametrize(("case", "files", "functions"), [("tgn", 22, 120), ("tgn scan", 24, 122)])
+def test_a_step_enters_no_more_files_and_functions_than_now(case: str, files: int, functions: int) -> None:
+    found = entered(step_of(case.split()[0], **CASES[case]))
+    assert len(found) <= files and sum(map(len, found.values())) <= functions

@@ -18,7 +18,6 @@ from pres.models import MDGNN, States
 from pres.models.routing import MessageRouting
 from pres.models.subgraph import Subgraph
 from pres.nn.ops import Parts
-from pres.sampling import TemporalBatches
 from pres.smoothing import Role, movement
 
 PREPARED_AT_ONCE = 4_096  # events with their neighbours, if several batches or steps fit in
@@ -59,14 +58,10 @@ class Prepared:
         edges = [*range(0, whole, together), whole]  # the last step may be shorter than the others
         for first, stop in pairwise([*edges, len(self.batch)]):
             if first < stop:
-                parts, own, b = (
-                    self.batch[first:stop],
-                    self.negatives[first:stop],
-                    min(self.step_size, stop - first),
-                )
-                subgraphs = model.sample_batches(parts, own, b, self.seed, start)
-                for step, subgraph in zip(TemporalBatches(parts, b), subgraphs, strict=True):
-                    yield step, model.with_prepared(subgraph)
+                b, parts = min(self.step_size, stop - first), self.batch[first:stop]
+                subgraphs = model.sample_batches(parts, self.negatives[first:stop], b, self.seed, start)
+                for i, subgraph in enumerate(subgraphs):
+                    yield parts[i * b : i * b + b], model.with_prepared(subgraph)
 
 
 @dataclass(frozen=True)
@@ -101,7 +96,7 @@ def prepare(
         step_size: Events per optimiser step; None for one step per batch.
         seed: Of ``"uniform"`` neighbours.
     """
-    parts = TemporalBatches(batches, b)
+    parts = [batches[start : start + b] for start in range(0, max(1, len(batches)), b)]
     step_size = step_size or b
     sending = negatives if model.smoothing is not None and model.smoothing.negatives_send else None
     routings = model.route_batches(batches, len(parts[0]), sending)
