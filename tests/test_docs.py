@@ -6,16 +6,20 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import pres
+from pres.cli.commands import app
 from pres.data.datasets.registry import DATASETS
 from pres.models.registry import MODELS
 from pres.smoothing import SmoothingSettings
+from pres.training import FitConfig
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parent.parent
@@ -139,3 +143,37 @@ def test_the_reference_has_every_public_name() -> None:
     shown = {name.removeprefix("pres.") for name in REFERENCE}
     modules = {name for name in pres.__all__ if inspect.ismodule(getattr(pres, name))}
     assert set(pres.__all__) - modules - shown <= {"Notice", "PresError", "build_model"}
+
+
+def commands_shown() -> list[tuple[str, str]]:
+    """Return the lines of `pres` that pages show, by page; lab notes record what was, and are left out."""
+    found = set()
+    for page in PAGES:
+        text = "" if page.name == "lab-notes.md" else page.read_text()
+        lines = re.findall(r"^pres ([a-z].*)$", text, flags=re.MULTILINE)
+        found |= {
+            (page.name, line.partition(" #")[0]) for line in lines + re.findall(r"`pres ([a-z][^`]*)`", text)
+        }
+    return sorted(found)
+
+
+@pytest.fixture(scope="module")
+def help_of() -> Callable[[str], str]:
+    runner = CliRunner(env={"COLUMNS": "300", "TERM": "dumb"})
+    return cache(lambda command: runner.invoke(app, [*command.split(), "--help"]).output)
+
+
+@pytest.mark.parametrize(("page", "line"), [pair for pair in commands_shown() if " --" in pair[1]])
+def test_a_command_has_the_flags_that_a_page_shows(
+    page: str, line: str, help_of: Callable[[str], str]
+) -> None:
+    words = line.split()
+    command = " ".join(words[:2]) if words[0] == "theory" else words[0]
+    flags = {word.partition("=")[0] for word in words if word.startswith("--")}
+    assert flags <= set(re.findall(r"--[a-z-]+", help_of(command))), page
+
+
+def test_the_training_page_has_every_setting() -> None:
+    page = (ROOT / "docs/training.md").read_text()
+    section = page[page.index("## Settings") :].split("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE)) == set(FitConfig.model_fields)
