@@ -122,10 +122,10 @@ def test_a_mistake_is_one_clear_line_and_leaves_nothing(
 def test_pres_from_a_file_and_from_flags(synthetic: Path, tmp_path: Path) -> None:
     settings = tmp_path / "smooth.toml"
     settings.write_text(f"{synthetic.read_text()}[smoothing]\nbeta = 0.3\n")
-    done = run("train", "--config", settings, "--epochs", "1", "--pres-option", "gain=pending", "--json")
+    done = run("train", "--config", settings, "--epochs", "1", "--pres-option", "gain=fixed", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["config"]["smoothing"] | {"beta": 0.3, "gain": "pending"} == found["config"]["smoothing"]
+    assert found["config"]["smoothing"] | {"beta": 0.3, "gain": "fixed"} == found["config"]["smoothing"]
     assert found["history"][0]["memory"].keys() == {"movement", "coherence", "gain", "delta", "tracked"}
 
 
