@@ -79,8 +79,8 @@ def _columns(
         if options:
             raise OptionError(f"an EventStream is written as it is; leave out {', '.join(options)}.")
         return _of_stream(source, place, at_once)
-    if isinstance(source, str) and source.casefold() in DATASETS:
-        if DATASETS[source.casefold()].embedded:
+    if isinstance(source, str) and (source.casefold() in DATASETS or not names_a_file(source)):
+        if source.casefold() == "synthetic":
             return _of_synthetic(place, options, at_once, begin("making", None))
         return _of_stream(events_from(source, options), place, at_once)
     if isinstance(source, str) and not names_a_file(source):
