@@ -93,10 +93,10 @@ def test_a_gradient_that_is_not_a_number_moves_no_weight_and_keeps_the_last_epoc
 ) -> None:
     model, backward, steps = made(), torch.autograd.backward, 0
 
-    def spoiling(loss: torch.Tensor) -> None:
+    def spoiling(loss: torch.Tensor, share: torch.Tensor) -> None:
         nonlocal steps
         steps += 1
-        backward(loss)
+        backward(loss, share)
         if steps == 49:  # the first step of the second batch of the second epoch
             model.link.out.weight.grad.fill_(float("nan"))  # type: ignore[union-attr]
 

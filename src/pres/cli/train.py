@@ -235,7 +235,7 @@ def _how_to_go_on(out: Path | None) -> str:
 
 
 def _line(done: EpochResult, num_train: int, epochs: int) -> str:
-    from pres.training.progress import duration
+    from pres.training.logging import duration
 
     rate = done.share * num_train / done.seconds
     left = duration((epochs + 1 - done.epoch - done.share) * num_train / rate)

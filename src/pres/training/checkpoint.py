@@ -13,8 +13,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from pres.errors import SourceNotFoundError, UnreadableSourceError, one_line
+from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError, one_line
 from pres.evaluation.metrics import LinkMetrics
+from pres.models import MDGNN
 from pres.storage import write_whole
 
 Tensors = dict[str, Tensor]
@@ -112,3 +113,32 @@ def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
 def state_of(model: torch.nn.Module) -> Tensors:
     """Return a copy of the model's weights, memory and mail."""
     return {name: value.detach().clone() for name, value in model.state_dict().items()}
+
+
+def load_into(model: MDGNN, state: Tensors) -> None:
+    """Give ``model`` the weights, memory and mail of a state, which must be of a model made alike."""
+    own = model.state_dict()
+    for name in own.keys() | state.keys():
+        theirs, ours = state.get(name), own.get(name)
+        if theirs is None or ours is None or theirs.shape != ours.shape:
+            shapes = [str(list(value.shape)) if value is not None else "missing" for value in (theirs, ours)]
+            raise OptionError(
+                f"the state is of another model or stream than this {model.title}: "
+                f"{name} is {shapes[0]} there and {shapes[1]} here. Make the model with the run's settings."
+            )
+    model.load_state_dict(state)
+
+
+def random_state(device: torch.device) -> Tensors:
+    """Return the state of the generators that dropout draws from."""
+    state = {"cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        state["cuda"] = torch.cuda.get_rng_state(device)
+    return state
+
+
+def set_random_state(state: Tensors, device: torch.device) -> None:
+    """Let the generators go on from a state."""
+    torch.set_rng_state(state["cpu"].cpu())
+    if device.type == "cuda" and "cuda" in state:
+        torch.cuda.set_rng_state(state["cuda"].cpu(), device)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from pres.data.stream import EventStream
 from pres.errors import DivergedError, Notice, OptionError, StorageError
 from pres.models import MDGNN
 from pres.training.batch_size import check_tolerance, options_for
-from pres.training.checkpoint import EpochResult
+from pres.training.checkpoint import EpochResult, load_into
 from pres.training.config import FitConfig, with_batch_size
-from pres.training.environment import environment
 from pres.training.folder import RunFolder
-from pres.training.interruption import stopping_between_batches
-from pres.training.progress import progress_bar
-from pres.training.run import Run
-from pres.training.tensorboard import epoch_writer
-from pres.training.trainer import Trainer, load_into
+from pres.training.logging import epoch_writer, progress_bar
+from pres.training.run import Run, environment
+from pres.training.trainer import Trainer
 
 
 def fit(
@@ -164,3 +165,32 @@ def _with_state_kept(
     except StorageError as error:
         return StorageError(f"{error} The state at {where} is lost; {epoch_before}")
     return KeyboardInterrupt(f"stopped at {where}. {folder.path} keeps the state before it.")
+
+
+@contextmanager
+def stopping_between_batches() -> Iterator[Callable[[], None]]:
+    """Give a function that raises `KeyboardInterrupt` if one (or a SIGTERM) has come since the last call.
+
+    A second signal interrupts at once. Outside the main thread signals do not arrive, and nothing changes.
+    """
+    asked = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    def stop_if_asked() -> None:
+        if asked:
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield stop_if_asked
+        return
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop_if_asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -13,7 +13,7 @@ import polars as pl
 from pres.errors import OptionError, SourceNotFoundError, StorageError, UnreadableSourceError, one_line
 from pres.storage import write_whole
 from pres.training.checkpoint import EpochResult, Tensors, TrainingState, load_tensors, save_tensors
-from pres.training.curve import draw_learning_curve
+from pres.training.logging import draw_learning_curve
 from pres.training.run import Run
 
 MAY_CHANGE = ("epochs", "patience")

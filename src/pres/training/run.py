@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import platform
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
 
 from pres.evaluation.metrics import LinkMetrics
 from pres.models import MDGNN
 from pres.smoothing import SmoothingSettings
-from pres.training.checkpoint import EpochResult, Tensors, TrainingState
+from pres.training.checkpoint import EpochResult, Tensors, TrainingState, load_into
 from pres.training.config import FitConfig
-from pres.training.trainer import load_into
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,3 +140,21 @@ def restore(model: MDGNN, config: dict[str, Any], state: Tensors) -> None:
     settings = None if saved is None else SmoothingSettings.from_dict(saved)
     model.smoothing = None if settings is None else settings.build(model.memory)
     load_into(model, state)
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """Return versions and hardware, as plain values."""
+    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
+    return {
+        "pres": version("pres"),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "polars": pl.__version__,
+        "system": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "device": str(device),
+        "gpu": gpu,
+    }

@@ -19,7 +19,15 @@ from pres.nn.time_encoding import limit_times
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.rng import derived
 from pres.smoothing import Smoothing, SmoothingSettings
-from pres.training.checkpoint import EpochResult, Tensors, TrainingState, state_of
+from pres.training.checkpoint import (
+    EpochResult,
+    Tensors,
+    TrainingState,
+    load_into,
+    random_state,
+    set_random_state,
+    state_of,
+)
 from pres.training.config import FitConfig
 from pres.training.prefetch import Prefetch
 from pres.training.scan_step import PreparedScan, prepare_scan, train_on_scan
@@ -236,7 +244,7 @@ class Trainer:
                 for name, value in moments.items()
             },
             gradients=self._accumulated(),
-            random=_random_state(self.device),
+            random=random_state(self.device),
             epoch=self.epoch,
             batch=self.batch,
             sums=dict(self.sums),
@@ -273,7 +281,7 @@ class Trainer:
         for name, gradient in state.gradients.items():
             weight = self.model.get_parameter(name)
             weight.grad = gradient.clone() if weight.grad is None else weight.grad.copy_(gradient)
-        _set_random_state(state.random, self.device)
+        set_random_state(state.random, self.device)
         self.batch, self.sums = state.batch, dict(state.sums)
         self.seconds, self.history = state.seconds, list(state.history)
 
@@ -313,20 +321,6 @@ def check_scan(model: MDGNN, config: FitConfig) -> None:
         )
 
 
-def load_into(model: MDGNN, state: Tensors) -> None:
-    """Give ``model`` the weights, memory and mail of a state, which must be of a model made alike."""
-    own = model.state_dict()
-    for name in own.keys() | state.keys():
-        theirs, ours = state.get(name), own.get(name)
-        if theirs is None or ours is None or theirs.shape != ours.shape:
-            shapes = [str(list(value.shape)) if value is not None else "missing" for value in (theirs, ours)]
-            raise OptionError(
-                f"the state is of another model or stream than this {model.title}: "
-                f"{name} is {shapes[0]} there and {shapes[1]} here. Make the model with the run's settings."
-            )
-    model.load_state_dict(state)
-
-
 def usable_device(name: torch.device | str) -> torch.device:
     """Return the device of that name, if something can be computed on it here."""
     try:
@@ -335,16 +329,3 @@ def usable_device(name: torch.device | str) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         raise OptionError(f"device '{name}' cannot be used here: {one_line(error)}.") from None
     return device
-
-
-def _random_state(device: torch.device) -> Tensors:
-    state = {"cpu": torch.get_rng_state()}
-    if device.type == "cuda":
-        state["cuda"] = torch.cuda.get_rng_state(device)
-    return state
-
-
-def _set_random_state(state: Tensors, device: torch.device) -> None:
-    torch.set_rng_state(state["cpu"].cpu())
-    if device.type == "cuda" and "cuda" in state:
-        torch.cuda.set_rng_state(state["cuda"].cpu(), device)

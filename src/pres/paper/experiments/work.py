@@ -31,10 +31,9 @@ from pres.paper.theory import convergence_terms, gradient_variance, memory_coher
 from pres.sampling import NegativeSampler
 from pres.smoothing import PRES
 from pres.training.config import FitConfig, TrainConfig
-from pres.training.environment import environment
 from pres.training.fit import fit
 from pres.training.folder import RunFolder
-from pres.training.run import Run
+from pres.training.run import Run, environment
 from pres.training.trainer import Trainer
 
 Settings = dict[str, Any]

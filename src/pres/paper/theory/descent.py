@@ -26,9 +26,8 @@ from pres.paper.theory.gradients import flat_gradient, sequential_loss, trainabl
 from pres.paper.theory.measured import listed
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.rng import derived
-from pres.training.checkpoint import state_of
+from pres.training.checkpoint import load_into, state_of
 from pres.training.step import prepare, train_on_batch
-from pres.training.trainer import load_into
 
 
 @dataclass(frozen=True, kw_only=True)
