@@ -28,7 +28,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import torch
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from rich.console import Group
@@ -40,11 +39,13 @@ from pres.figure import FIRST, GREY, SECOND, THIRD
 from pres.models import MDGNN
 from pres.paper.theory.bound import Bound, step_size
 from pres.paper.theory.coherence import memory_coherence
-from pres.paper.theory.descent import Descent, descend, in_sequence, restored
+from pres.paper.theory.descent import Descent, descend, restored
+from pres.paper.theory.exact import replay_exactly
 from pres.paper.theory.gradients import (
     batch_loss,
-    flat_gradient,
+    loss_and_gradient,
     replay,
+    sequential_loss,
     trainable,
     training_part,
     whole_batches,
@@ -223,7 +224,10 @@ def convergence_terms(
     found: list[tuple[float, float]] = []
 
     def measure(_: EpochResult | None = None) -> None:
-        found.append(_loss_and_gradient(model, batches, sampler, seed))
+        found.append(loss_and_gradient(model, replay(model, batches), batch_loss, sampler, seed))
+
+    def in_sequence() -> tuple[float, float]:
+        return loss_and_gradient(model, replay_exactly(model, batches), sequential_loss, sampler, seed)
 
     def constants() -> Constants:
         curvature = _lipschitz(model, batches, sampler, seed, curvature_batches, iterations)
@@ -240,10 +244,10 @@ def convergence_terms(
     sgd = None
     if before.mu is not None and before.mu > 0 and before.lipschitz > 0:
         etas = [step_size(before.mu, before.lipschitz, all_batches, t) for t in range(1, epochs + 1)]
-        along: list[tuple[float, float]] = [in_sequence(model, batches, sampler, seed)]
+        along = [in_sequence()]
         with restored(model):
             for _ in descend(model, events, sampler, etas, batch_size=batch_size, seed=seed):
-                along.append(in_sequence(model, batches, sampler, seed))
+                along.append(in_sequence())
             end = constants()
         sgd = Descent(
             batches=all_batches,
@@ -286,19 +290,6 @@ def convergence_terms(
         mu_before=before.mu,
         sgd=sgd,
     )
-
-
-def _loss_and_gradient(
-    model: MDGNN, batches: TemporalBatches, sampler: NegativeSampler, seed: int
-) -> tuple[float, float]:
-    """Return the mean of the batches' losses, and the squared norm of the mean of their gradients."""
-    parameters = trainable(model)
-    total, gradient = 0.0, torch.zeros(())
-    for copied, batch in replay(model, batches):
-        loss = batch_loss(copied, batch, sampler.sample(batch, seed=seed).nodes)
-        gradient = gradient + flat_gradient(loss, parameters).double()
-        total += loss.item()
-    return total / len(batches), float((gradient / len(batches)).square().sum())
 
 
 def _lipschitz(

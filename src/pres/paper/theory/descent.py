@@ -21,8 +21,7 @@ from rich.table import Table
 from pres.data.stream import EventStream
 from pres.models import MDGNN
 from pres.paper.theory.bound import Bound
-from pres.paper.theory.exact import replay_exactly
-from pres.paper.theory.gradients import flat_gradient, sequential_loss, trainable, training_part
+from pres.paper.theory.gradients import trainable, training_part
 from pres.paper.theory.measured import listed
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.rng import derived
@@ -106,16 +105,3 @@ def restored(model: MDGNN) -> Iterator[None]:
     finally:
         load_into(model, state)
         model.train(training)
-
-
-def in_sequence(
-    model: MDGNN, batches: TemporalBatches, sampler: NegativeSampler, seed: int
-) -> tuple[float, float]:
-    """Return the mean loss of the events in sequence, and the squared norm of its gradient."""
-    parameters = trainable(model)
-    total, gradient = 0.0, torch.zeros(())
-    for copied, batch in replay_exactly(model, batches):
-        loss = sequential_loss(copied, batch, sampler.sample(batch, seed=seed).nodes)
-        gradient = gradient + flat_gradient(loss, parameters).double()
-        total += loss.item()
-    return total / len(batches), float((gradient / len(batches)).square().sum())

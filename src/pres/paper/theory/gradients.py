@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from pres.errors import OptionError
 from pres.models import MDGNN
 from pres.models.scratch import scratch_of
 from pres.models.sequential import sequential_memory
-from pres.sampling import TemporalBatches
+from pres.sampling import NegativeSampler, TemporalBatches
 
 
 def training_part(model: MDGNN, events: EventStream, limit: int | None) -> EventStream:
@@ -87,3 +87,19 @@ def flat_gradient(value: Tensor, parameters: Sequence[Tensor], *, differentiable
         value, list(parameters), create_graph=differentiable, allow_unused=True, materialize_grads=True
     )
     return torch.cat([gradient.flatten() for gradient in found])
+
+
+def loss_and_gradient(
+    model: MDGNN,
+    replayed: Iterable[tuple[MDGNN, EventStream]],
+    loss: Callable[[MDGNN, EventStream, Tensor], Tensor],
+    sampler: NegativeSampler,
+    seed: int,
+) -> tuple[float, float]:
+    """Return the mean loss of replayed batches, and the squared norm of the mean of their gradients."""
+    parameters, losses, gradient = trainable(model), [], torch.zeros(())
+    for copied, batch in replayed:
+        value = loss(copied, batch, sampler.sample(batch, seed=seed).nodes)
+        gradient = gradient + flat_gradient(value, parameters).double()
+        losses.append(value.item())
+    return sum(losses) / len(losses), float((gradient / len(losses)).square().sum())
