@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pres
-from pres.data.ids import IdMap
+from pres.data.ids import IdMap, positions
 from pres.errors import OptionError, UnknownIdError
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
@@ -117,3 +117,10 @@ def test_decode_takes_lists_arrays_and_single_nodes() -> None:
     for nonsense in ("b", 1.5, [None]):
         with pytest.raises(OptionError, match="decode takes"):
             ids.decode(nonsense)
+
+
+def test_text_is_found_among_numbers_only_if_it_is_written_as_one() -> None:
+    known = pl.Series([3, 7, 12])
+    assert positions(pl.Series(["7", "007", "zed", "12"]), known).tolist() == [1, -1, -1, 2]
+    assert positions(pl.Series([12, 7, 8]), pl.Series(["007", "12"])).tolist() == [1, -1, -1]
+    assert positions(pl.Series([], dtype=pl.Int64), known).tolist() == []

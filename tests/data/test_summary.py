@@ -6,7 +6,7 @@ from hypothesis import given
 
 import pres
 from pres.data import summary
-from pres.data.info import StreamInfo, human_duration
+from pres.data.info import StreamInfo
 from pres.data.stream import EventStream
 from tests.oracles import summary as oracle
 from tests.oracles.sampling import Event
@@ -89,15 +89,6 @@ def test_the_repr_of_a_bare_stream_and_of_an_empty_slice() -> None:
         "  labels    none",
     ]
     assert repr(events[2:]).splitlines()[0] == "EventStream 'events': 0 events, 2 nodes (directed)"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(0.5, "0.5 seconds"), (119, "119 seconds"), (120, "2.0 minutes"), (7200, "2.0 hours"),
-     (86400 * 31, "31.0 days"), (86400 * 365.25 * 3, "3.0 years")],
-)  # fmt: skip
-def test_durations_are_said_in_the_largest_unit_that_fits(seconds: float, said: str) -> None:
-    assert human_duration(seconds) == said
 
 
 def test_the_mean_gap_of_many_long_lives_in_nanoseconds_does_not_overflow() -> None:
