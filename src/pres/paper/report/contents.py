@@ -40,7 +40,6 @@ _EPOCH_HEADINGS = (
     Heading("loss", "loss", digits=4),
     Heading("ap", "validation AP (%)", digits=2),
     Heading("auc", "validation AUC (%)", digits=2),
-    Heading("mrr", "validation MRR", digits=4),
     Heading("seconds", "seconds", repeatable=False),
 )
 _EVALUATION_HEADINGS = (
@@ -231,14 +230,16 @@ def _run(file: Path, root: Path) -> Told:
 def _page(path: Path, shown: str, run: dict[str, Any]) -> RunPage:
     """Return how a run went and, if it was evaluated, how good it is beside the baselines."""
     epochs = tuple(
-        (one["epoch"], one["loss"], *_percent(one["val"]), one["val"]["mrr"], float(one["seconds"]))
-        for one in run["history"]
+        (one["epoch"], one["loss"], *_percent(one["val"]), float(one["seconds"])) for one in run["history"]
     )
     curve = path / "learning.png"
     evaluation, evaluated = None, shlex.join(["pres", "evaluate", str(path), "--out", str(path / EVALUATION)])
     if (path / EVALUATION).exists():
         found = read_json(path / EVALUATION)
-        evaluation = Table(_EVALUATION_HEADINGS, tuple(_evaluated(row) for row in found["rows"]))
+        rows = [row for row in found["rows"] if row["metrics"] is not None]
+        if len(rows) < len(found["rows"]):  # all events are seen, or all unseen: groups say nothing
+            rows = [row for row in rows if row["group"] == "all"]
+        evaluation = Table(_EVALUATION_HEADINGS, tuple(_evaluated(row) for row in rows))
         part = {"test": "test", "val": "validation"}[found["part"]]
         evaluated = (
             f"{found['events']:,} events of the {part} part, from {found['begins']} to {found['ends']}. "
@@ -255,8 +256,6 @@ def _page(path: Path, shown: str, run: dict[str, Any]) -> RunPage:
 
 def _evaluated(row: dict[str, Any]) -> tuple[Cell, ...]:
     of, found = (row["scorer"], row["strategy"], row["staleness"], row["group"]), row["metrics"]
-    if found is None:  # the group has no events
-        return (*of, 0, None, None, None, None)
     return (*of, found["events"], *_percent(found), found["mrr"], 100 * found["hits_10"])
 
 
