@@ -61,10 +61,15 @@ class WindowMail:
         return cls(stream, events, chains, keys, torch.where(own, own.cumsum(0) - 1, of_other))
 
     @cached_property
+    def newest(self) -> Tensor:
+        """Where the mail of each entry `[h]` to its own node is, the newest that the node has then."""
+        return torch.searchsorted(self.keys, self.chains.keys)
+
+    @cached_property
     def inside(self) -> Tensor:
         """How many mails of the window have reached the node of each entry `[h]`, its own included."""
         first = torch.searchsorted(self.keys, self.chains.node * len(self.events))
-        return torch.searchsorted(self.keys, self.chains.keys) - rows(first, self.chains.chain) + 1
+        return self.newest - rows(first, self.chains.chain) + 1
 
     def scanned(
         self,
@@ -114,11 +119,10 @@ class WindowMail:
         """
         chains, k = self.chains, places.shape[1]
         h, slot, inside = len(chains), torch.arange(k, device=places.device), self.inside.unsqueeze(1)
-        newest = torch.searchsorted(self.keys, chains.keys).unsqueeze(1)
         older = rows(places.flatten(), chains.chain.unsqueeze(1) * k + (slot - inside).clamp(min=0))
         mail = torch.where(older >= 0, h + older, -1)
         if h:
-            mail = torch.where(slot < inside, rows(self.entry, (newest - slot).clamp(min=0)), mail)
+            mail = torch.where(slot < inside, rows(self.entry, (self.newest.unsqueeze(1) - slot).clamp(min=0)), mail)
         slots = Slots.of(mail >= 0)
         mail = slots.pack(mail)
         t = rows(self.events.t, chains.event)
