@@ -106,7 +106,7 @@ def test_an_interrupted_command_says_how_to_go_on_and_does(synthetic: Path, tmp_
         (["--resume", "nowhere", "--tolerance", "1"], "leave out tolerance"),
         (["--resume", "nowhere", "--pres"], "leave out pres"),
         (["--resume", "nowhere"], "nowhere holds no run"),
-        (["synthetic", "--resume", "nowhere"], "leave out source"),
+        (["synthetic", "--resume", "nowhere"], "nowhere holds no run"),
         (["synthetic", "--src", "user"], "'synthetic' is a named dataset"),
     ],
 )
