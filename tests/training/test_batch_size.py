@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from pres.models.registry import build_model
 from pres.training import batch_size as advice
 from pres.training.batch_size import Advice, advise
 from pres.training.config import FitConfig
+from pres.training.trainer import Trainer
 from pres.tuning.compare import try_batches
 from tests.oracles.sampling import fixed_edges
 from tests.training.runs import results
@@ -98,6 +100,32 @@ def test_probes_train_with_the_settings_that_will_be_trained(monkeypatch: pytest
         assert config.events_per_step == config.batch_size
         apart = config.model_copy(update={"batch_size": 800, "epochs": 4})
         assert apart == trained
+
+
+@pytest.mark.parametrize(
+    ("cell", "given", "expected"),
+    [("standard", 1_000, 1_000), ("standard", 100, 100), ("scan", 1_000, 1_000), ("scan", 100, None)],
+)
+def test_a_step_size_that_is_given_stays(
+    cell: str, given: int, expected: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fixed_probes(monkeypatch, {200: 0.90, 490: 0.8})
+    model = made() if cell == "standard" else build_model("jodie", EVENTS, SCAN)
+    chosen, _ = advice.options_for(model, EVENTS, None, {"step_size": given})
+    assert (chosen["batch_size"], chosen["step_size"]) == (200, expected)
+
+
+def test_probes_are_whole_epochs_however_often_training_validates(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained: list[Trainer] = []
+
+    class Noted(Trainer):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            trained.append(self)
+
+    monkeypatch.setattr(advice, "Trainer", Noted)
+    advise(EVENTS, lambda part: build_model("jodie", part, SCAN), validate_every=300)
+    assert trained and all([done.share for done in of.history] == [1.0] for of in trained)
 
 
 def test_a_probe_that_gains_predicts_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,12 +156,18 @@ def _known(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _config(options: dict[str, Any], size: int, scans: bool) -> FitConfig:
-    """Return the settings of a short training with batches of ``size``.
+    """Return the settings of a short training with batches of ``size``, validated after each epoch.
 
-    Unless a step size is given, weights move every 200 events; of a scan with every batch.
+    Unless a step size is given, weights move every 200 events. Those of a scan move with every batch, or with
+    every several if the step size is larger.
     """
-    step = None if scans else min(options.get("step_size") or USUAL_STEP, size)
-    return FitConfig.of(_known(options) | {"batch_size": size, "step_size": step, "epochs": PROBE_EPOCHS})
+    step = options.get("step_size")
+    if scans:
+        step = None if step is None or step <= size else step
+    else:
+        step = min(USUAL_STEP, size) if step is None else step
+    own = {"batch_size": size, "step_size": step, "epochs": PROBE_EPOCHS, "validate_every": None}
+    return FitConfig.of(_known(options) | own)
 
 
 def _lost_updates(events: EventStream, config: FitConfig) -> float:
