@@ -134,6 +134,22 @@ def test_a_run_stopped_inside_a_step_goes_on_bit_for_bit(cell: str, tmp_path: Pa
     assert straight.state().gradients == {}
 
 
+def test_a_run_that_ends_inside_a_step_keeps_its_gradients(tmp_path: Path) -> None:
+    model = build_model("jodie", EVENTS, SMALL, seed=0)
+    how: dict[str, Any] = {
+        "batch_size": 100,
+        "step_size": 300,
+        "validate_every": 100,
+        "patience": 1,
+        "lr": 1e-9,
+    }
+    run = pres.fit(model, EVENTS, out=tmp_path / "run", **how)
+    assert run.last.batch % 3 and run.history[-1].share < 1
+    kept = TrainingState.load(tmp_path / "run" / "last.safetensors").gradients
+    assert run.last.gradients.keys() == kept.keys() and kept
+    assert all(torch.equal(run.last.gradients[name], value) for name, value in kept.items())
+
+
 def test_steps_as_long_as_batches_are_the_usual_ones() -> None:
     def run(**options: Any) -> pres.Run:
         return pres.fit(build_model("jodie", EVENTS, SMALL, seed=0), EVENTS, epochs=1, **options)

@@ -104,11 +104,11 @@ def fit(
                 trainer.between_batches = True
                 if on_epoch is not None:
                     on_epoch(result)
+            last = trainer.state()  # with the gradients of a step that is not whole
         except (KeyboardInterrupt, DivergedError) as stopped:
             raise _with_state_kept(stopped, trainer, folder) from None
         finally:
             model.zero_grad()  # gradients are as large as the weights
-    last = trainer.state()
     load_into(model, trainer.best)
     test = trainer.test()
     best = trainer.history[trainer.best_place]

@@ -280,7 +280,7 @@ class Trainer:
         self.optimiser.zero_grad()
         for name, gradient in state.gradients.items():
             weight = self.model.get_parameter(name)
-            weight.grad = gradient.clone() if weight.grad is None else weight.grad.copy_(gradient)
+            weight.grad = gradient.to(weight.device, copy=True)
         set_random_state(state.random, self.device)
         self.batch, self.sums = state.batch, dict(state.sums)
         self.seconds, self.history = state.seconds, list(state.history)
