@@ -13,7 +13,7 @@ from pres.errors import Notice, OptionError, SourceNotFoundError
 from pres.models.registry import build_model
 from pres.sampling import NegativeSampler
 from pres.training.folder import RunFolder
-from pres.training.opened import open_run
+from pres.training.opened import events_again, open_run
 
 SMALL = {"memory_dim": 8, "time_dim": 8}
 COLUMNS: dict[str, Any] = {"src": "who", "dst": "what", "t": "when", "bipartite": True}
@@ -53,6 +53,18 @@ def test_a_run_whose_log_was_moved_opens_where_it_is_now(tmp_path: Path) -> None
     log().with_columns(pl.col("when") + pl.col("when") % 20 // 10).write_csv(other)
     with pytest.raises(OptionError, match=r"other\.csv holds other events or ids than the 300 that"):
         open_run(tmp_path / "run", source=other)
+
+
+def test_a_run_that_went_on_with_a_moved_log_opens_there(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    log().write_csv(old)
+    trained(pres.read(old, **COLUMNS), tmp_path / "run")
+    old.rename(new)
+    folder = RunFolder(tmp_path / "run")
+    trained(events_again(folder.events(), "the run", new), tmp_path / "run", epochs=2, resume=True)
+    assert len(open_run(tmp_path / "run").events) == 300
+    trained(pres.read(log(), **COLUMNS), tmp_path / "run", epochs=3, resume=True)  # from memory
+    assert len(open_run(tmp_path / "run").events) == 300 and folder.config()["source"] == str(new)
 
 
 def test_a_run_of_a_frame_opens_from_a_file_and_from_a_store(tmp_path: Path) -> None:

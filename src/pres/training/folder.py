@@ -92,8 +92,15 @@ class RunFolder:
                 )
 
     def go_on(self, about: dict[str, Any]) -> None:
-        """Take up a run again, also one that was finished: it has no result until it is finished anew."""
+        """Take up a run again, also one that was finished: it has no result until it is finished anew.
+
+        Its events are from now on where they were found; where they were, if they were made in memory.
+        """
+        origin = about["events"]["origin"]
+        if origin is None or origin["source"] is None:
+            about = about | {"events": about["events"] | {"origin": self.events()["origin"]}}
         (self.path / "run.json").unlink(missing_ok=True)
+        self._write_json("events.json", about["events"])
         self._write_config(about)
 
     def keep_epoch(self, state: TrainingState, best: Tensors | None) -> None:
