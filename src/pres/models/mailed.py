@@ -122,7 +122,9 @@ class WindowMail:
         older = rows(places.flatten(), chains.chain.unsqueeze(1) * k + (slot - inside).clamp(min=0))
         mail = torch.where(older >= 0, h + older, -1)
         if h:
-            mail = torch.where(slot < inside, rows(self.entry, (self.newest.unsqueeze(1) - slot).clamp(min=0)), mail)
+            mail = torch.where(
+                slot < inside, rows(self.entry, (self.newest.unsqueeze(1) - slot).clamp(min=0)), mail
+            )
         slots = Slots.of(mail >= 0)
         mail = slots.pack(mail)
         t = rows(self.events.t, chains.event)
