@@ -24,7 +24,8 @@ class LinkDecoder(nn.Module):
 
         ``h`` `[b + b k, dim]` are the sources' embeddings, then row by row those of whom they meet.
         """
-        return self.join(self.src(h[:b]).unsqueeze(1), self.dst(h[b:]).view(b, k, -1))
+        src, dst = h.split([b, b * k])  # one gradient, where two slices have a gradient each
+        return self.join(self.src(src).unsqueeze(1), self.dst(dst).view(b, k, -1))
 
     def join(self, of_src: Tensor, of_dst: Tensor) -> Tensor:
         """Return logits `[...]` of what ``src`` and ``dst`` made of embeddings, each of them once."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import nn
@@ -20,12 +21,11 @@ class Adam(torch.optim.Adam):
 
     def __init__(self, weights: Iterable[nn.Parameter], lr: float) -> None:
         super().__init__(weights, lr=lr, fused=True)
-        self.zero_grad()
 
-    def zero_grad(self, set_to_none: bool = False) -> None:
-        """Let all gradients be zero."""
+    def step(self, closure: Callable[[], float] | None = None) -> Any:  # type: ignore[override]
+        """Move every weight once."""
         for group in self.param_groups:
             for weight in group["params"]:
                 if weight.grad is None:
                     weight.grad = torch.zeros_like(weight)
-        super().zero_grad(set_to_none=False)
+        return super().step(closure)
