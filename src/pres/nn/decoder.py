@@ -24,7 +24,7 @@ class LinkDecoder(nn.Module):
 
         ``h`` `[b + b k, dim]` are the sources' embeddings, then row by row those of whom they meet.
         """
-        src, dst = h.split([b, b * k])  # one gradient, where two slices have a gradient each
+        src, dst = torch.split(h, [b, b * k])  # one gradient, where two slices have a gradient each
         return self.join(self.src(src).unsqueeze(1), self.dst(dst).view(b, k, -1))
 
     def join(self, of_src: Tensor, of_dst: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ class Adam(torch.optim.Adam):
     def __init__(self, weights: Iterable[nn.Parameter], lr: float) -> None:
         super().__init__(weights, lr=lr, fused=True)
 
-    def step(self, closure: Callable[[], float] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], float] | None = None) -> Any:
         """Move every weight once."""
         for group in self.param_groups:
             for weight in group["params"]:
