@@ -132,7 +132,7 @@ def later(events: EventStream, by: float) -> EventStream:
     return EventStream(events.src, events.dst, t, num_nodes=events.num_nodes)
 
 
-def test_times_beyond_the_horizon_are_all_alike() -> None:
+def test_times_beyond_the_limit_are_all_alike() -> None:
     """Nothing happens for twice, or nine times, as long as training took: neighbours are that old then."""
     found = {}
     for max_time_delta in (0.5, None):
@@ -154,7 +154,7 @@ def test_times_beyond_the_horizon_are_all_alike() -> None:
     assert not torch.equal(found[None, 2], found[None, 9])
 
 
-def test_a_run_keeps_its_horizon(tmp_path: Path) -> None:
+def test_a_run_keeps_its_limit_of_times(tmp_path: Path) -> None:
     run = trained(tmp_path / "run", max_time_delta=0.25, epochs=1)
     model = made()
     run.restore(model)
@@ -163,7 +163,7 @@ def test_a_run_keeps_its_horizon(tmp_path: Path) -> None:
     assert "a max_time_delta of 0.25 of the training's time" in repr(run)
 
 
-def test_a_horizon_is_no_more_than_all_that_training_has_seen() -> None:
+def test_a_limit_of_times_is_no_more_than_all_that_training_has_seen() -> None:
     free = pres.fit(made(), EVENTS, batch_size=300, epochs=1)
     wide = pres.fit(made(), EVENTS, batch_size=300, epochs=1, max_time_delta=100.0)
     assert results(free) == results(wide)

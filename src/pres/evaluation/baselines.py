@@ -36,7 +36,8 @@ class _Baseline:
         if batch.offset != self.position:
             raise OptionError(
                 f"the baseline has taken in {self.position:,} events, but the batch starts at event "
-                f"{batch.offset:,}. Give it all that lies between with absorb(), or start again with reset()."
+                f"{batch.offset:,}. Give it all that lies between with update_state(), or start again with "
+                "reset()."
             )
 
 
@@ -48,7 +49,7 @@ class EdgeBank(_Baseline):
     is directed.
 
     The pairs of the stream are sorted once, by pair and then by event, so that the last occurrence before any
-    position is a binary search, and absorbing a batch moves the position.
+    position is a binary search, and taking in a batch moves the position.
 
     Args:
         events: The whole stream.

@@ -27,7 +27,7 @@ def source_embeddings(
     """Return the embedding `[n, dim]` of every event's source just before the event, on the CPU.
 
     The stream is replayed from its first event with the weights as they are: each batch is embedded first and
-    absorbed then. Where memory is scanned no event at the same time is seen either. Trackers of a filter
+    taken in then. Where memory is scanned no event at the same time is seen either. Trackers of a filter
     begin anew and follow the training part; see `pres.evaluation.scorer.replay`. The model itself
     stays as it is.
 

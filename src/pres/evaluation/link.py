@@ -134,8 +134,8 @@ def _check_position(model: MDGNN, part: EventStream) -> None:
     known = model.memory.position
     if known < part.offset:
         raise OptionError(
-            f"the memory has taken in {known:,} events, but the part begins at event {part.offset:,}: absorb "
-            "what lies between, or restore the state of a run."
+            f"the memory has taken in {known:,} events, but the part begins at event {part.offset:,}. "
+            "Give it what lies between with update_state(), or restore the state of a run."
         )
 
 
@@ -152,7 +152,7 @@ def evaluate(
 ) -> LinkMetrics:
     """Return the metrics of ``model`` on a part of its stream, which its memory takes in on the way.
 
-    The memory must be as it is just before the part. Each batch is scored before it is absorbed.
+    The memory must be as it is just before the part. Each batch is scored before it is taken in.
     `link_scores` also gives the scores themselves, and the metrics of a group of events.
 
     Args:

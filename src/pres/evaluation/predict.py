@@ -128,7 +128,7 @@ class _Replay:
 
     @property
     def events(self) -> int:
-        """Number of events to absorb on the way."""
+        """Number of events to take in on the way."""
         return self.stops[-1][0] - self.start
 
 

@@ -20,7 +20,7 @@ PAIRS_AT_ONCE = 20_000  # pairs that a model scores in one go, so that many nega
 
 
 class Scorer(Protocol):
-    """Anything that scores links along a stream: each batch is scored first, and absorbed then."""
+    """Anything that scores links along a stream: each batch is scored first, and taken in then."""
 
     def score(self, batch: EventStream, negatives: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores of the events `[b]` and of their negatives `[b, count]`; higher is likelier."""
@@ -105,7 +105,7 @@ def take_in(
     inside: SequentialMemory | None = None,
     follow: bool = False,
 ) -> None:
-    """Absorb a batch without training on it; see `MDGNN.update_state`.
+    """Take in a batch without training on it; see `MDGNN.update_state`.
 
     Smoothing is frozen, unless it is live or is told to ``follow`` the events.
     """

@@ -50,8 +50,8 @@ def check_stands(memory: MemoryStore, start: int) -> None:
         raise _known_already(known, start)
     if start > known:
         raise OptionError(
-            f"the memory has taken in {known:,} events, and a scan cannot begin at event {start:,}: absorb "
-            "what lies between."
+            f"the memory has taken in {known:,} events, and a scan cannot begin at event {start:,}. "
+            "Give it what lies between with update_state()."
         )
 
 

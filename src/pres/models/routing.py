@@ -39,7 +39,7 @@ class RawMessages:
 
 @dataclass(frozen=True, eq=False)
 class MessageRouting:
-    """What its events alone decide of absorbing a batch: whose memory moves, and who gets which mail."""
+    """What its events alone decide of taking in a batch: whose memory moves, and who gets which mail."""
 
     endpoints: Tensor  # [v] the distinct nodes of the batch's events
     raw_messages: RawMessages  # [m]

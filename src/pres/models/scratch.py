@@ -15,7 +15,7 @@ Model = TypeVar("Model", bound=MDGNN)
 
 
 def reader_of(model: Model) -> Model:
-    """Return a copy in evaluation mode that shares every tensor: to look and score with, not to absorb."""
+    """Return a copy in evaluation mode that shares every tensor: to score with, not to move its memory."""
     return _copy(model, [*model.parameters(), *model.buffers()])
 
 

@@ -24,7 +24,7 @@ class Subgraph:
     ``nodes``.
     """
 
-    nodes: Tensor  # [u] distinct nodes, increasing; or distinct with ``received``, in their keys' order
+    nodes: Tensor  # [u] distinct nodes, increasing; or distinct with ``version``, in their keys' order
     roots: Tensor  # [r]
     t: Tensor  # [r] the time each root is asked for
     hops: list[Hop]
@@ -135,10 +135,10 @@ def pairs_subgraphs(
             src=own_place[:b],
             to=own_place[b:].view(b, 1 + count),
             ranked=ranked,
-            version=own_received,
+            version=own_version,
             apart=group is None,
         )
-        for own_nodes, own_received, own_roots, own_t, own_hops, own_place, ranked in parts
+        for own_nodes, own_version, own_roots, own_t, own_hops, own_place, ranked in parts
     ]
 
 

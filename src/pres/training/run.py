@@ -101,33 +101,28 @@ class Run:
         """Give ``model`` the run's best weights, and memory and mail as they were after validation."""
         restore(model, self.config, self.state)
 
-    def _ways(self) -> str:
+    def _settings(self) -> str:
         """Return how batches and memory differ from standard training, in words; nothing if they do not."""
-        preset, batch, step = (self.config.get(name) for name in ("preset", "batch_size", "step_size"))
-        protocol = self.config.get("protocol")
-        ways = [f"protocol {protocol}"] if protocol is not None else []
-        ways += [f"preset {preset}"] if preset is not None else []
-        ways += [f"batches of {batch:,}"] if batch != FitConfig.model_fields["batch_size"].default else []
-        ways += [f"steps of {step:,}"] if step not in (None, batch) else []
-        optimiser = self.config.get("optimiser", "adam")
-        ways += [f"optimiser {optimiser}"] if optimiser != "adam" else []
-        max_time_delta = self.config.get("max_time_delta")
-        ways += (
-            [f"a max_time_delta of {max_time_delta:g} of the training's time"]
-            if max_time_delta is not None
-            else []
-        )
-        ways += (
-            [SmoothingSettings.from_dict(self.config["smoothing"]).title] if self.config["smoothing"] else []
-        )
-        staleness = self.config.get("staleness")
-        ways += [f"a staleness of {staleness:,}"] if staleness is not None else []
-        return f" with {', '.join(ways)}" if ways else ""
+        has, usual = self.config, FitConfig.model_fields
+        batch, step, delta = has["batch_size"], has["step_size"], has["max_time_delta"]
+        differs = {
+            f"protocol {has['protocol']}": has["protocol"] is not None,
+            f"preset {has['preset']}": has["preset"] is not None,
+            f"batches of {batch:,}": batch != usual["batch_size"].default,
+            f"steps of {step or batch:,}": step not in (None, batch),
+            f"optimiser {has['optimiser']}": has["optimiser"] != usual["optimiser"].default,
+            f"a max_time_delta of {delta or 1:g} of the training's time": delta is not None,
+            f"a staleness of {has['staleness'] or 0:,}": has["staleness"] is not None,
+        }
+        found = [words for words, differ in differs.items() if differ]
+        if has["smoothing"]:
+            found.append(SmoothingSettings.from_dict(has["smoothing"]).title)
+        return f" with {', '.join(found)}" if found else ""
 
     def __repr__(self) -> str:
         title = self.dataset if self.variant is None else f"{self.dataset} ({self.variant})"
         return (
-            f"Run of {self.model} on {title}{self._ways()}: "
+            f"Run of {self.model} on {title}{self._settings()}: "
             f"test AP {self.test.ap:.4f}, validation AP {self.val.ap:.4f} "
             f"at epoch {self.best_epoch} of {self.history[-1].epoch}, "
             f"{self.seconds_per_epoch:.1f} s per epoch"

@@ -133,10 +133,10 @@ def train_on_batch(
     precision: str = "float32",
     accumulation: Accumulation = WHOLE,
 ) -> dict[str, float]:
-    """Take one or more optimiser steps on a temporal batch, absorb it, and return means over its events.
+    """Take one or more optimiser steps on a temporal batch, take it in, and return means over its events.
 
     Among them are the ``loss`` without what smoothing adds and the ``movement`` of memory. Every step
-    measures memory anew from the same mail; the batch is absorbed once: with the memory that its only step
+    measures memory anew from the same mail; the batch is taken in once: with the memory that its only step
     measured, or with what the weights after several make of the mail.
 
     Args:
@@ -208,7 +208,7 @@ def link_loss(logits: Tensor) -> Tensor:
 
 
 def _take_in(model: MDGNN, prepared: Prepared, states: States | None) -> None:
-    """Absorb the batch; smoothing, if any, observes what that does to memory."""
+    """Take in the batch; smoothing, if any, observes what that does to memory."""
     batch, routing, smoothing = prepared.batch, prepared.routing, model.smoothing
     if smoothing is None or not smoothing.observes:
         model.update_state(batch, states, routing=routing, places=prepared.places)
