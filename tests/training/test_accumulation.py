@@ -114,6 +114,8 @@ def test_the_rate_is_that_of_the_step() -> None:
     assert all(len(set(rates[i : i + 3])) == 1 for i in range(0, 9, 3)) and len(set(rates)) == 4
     at_once = trainer_of("jodie", batch_size=300, **given)
     assert accumulated.per_step == at_once.per_step and len(at_once.batches) == 4
+    uneven = trainer_of("jodie", step_size=250, **given)  # a step has whole batches
+    assert uneven.per_step == at_once.per_step and uneven.config.events_per_step == 300
 
 
 @pytest.mark.parametrize("cell", ["standard", "scan"])

@@ -53,7 +53,7 @@ class FitConfig(Settings):
     step_size: int | None = setting(
         None,
         "Events between two optimiser steps, by default batch_size; with more, the gradients of several "
-        "batches are accumulated.",
+        "whole batches are accumulated.",
         ge=1,
     )
     negative_window: int | None = setting(
@@ -133,13 +133,14 @@ class FitConfig(Settings):
 
     @property
     def events_per_step(self) -> int:
-        """Events between two optimiser steps."""
-        return self.step_size or self.batch_size
+        """Events between two optimiser steps; whole batches if there are several."""
+        several = self.batches_per_step
+        return several * self.batch_size if several > 1 else self.step_size or self.batch_size
 
     @property
     def batches_per_step(self) -> int:
         """Batches whose gradients are accumulated for an optimiser step; 1 also for several steps a batch."""
-        return -(-self.events_per_step // self.batch_size)
+        return -(-(self.step_size or self.batch_size) // self.batch_size)
 
     @property
     def pool(self) -> Literal["destinations", "nodes"]:
