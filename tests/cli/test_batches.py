@@ -20,7 +20,7 @@ def test_batches_shows_three_ways_on_ones_own_log(tmp_path: Path) -> None:
     done = run("batches", *source, *SMALL, "--png", png, "--json")
     assert done.returncode == 0, done.stderr
     trials = json.loads(done.stdout)["trials"]
-    shown = ("way", "batch_size", "step_size")
+    shown = ("training", "batch_size", "step_size")
     assert [tuple(trial[name] for name in shown) for trial in trials] == [
         ("standard", 50, 50),
         ("standard, 4x", 200, 200),
@@ -32,7 +32,7 @@ def test_batches_shows_three_ways_on_ones_own_log(tmp_path: Path) -> None:
     printed = run("batches", *source, *SMALL)
     assert printed.returncode == 0, printed.stderr
     rows = [line.split() for line in printed.stdout.splitlines()]
-    assert rows[1][:4] == ["way", "batch", "step", "val"]
+    assert rows[1][:4] == ["training", "batch", "step", "val"]
     assert rows[2][:3] == ["standard", "50", "50"]
     assert rows[4][:4] == ["preset,", "scan", "200", "200"]
     wrong = run("batches", *source, "--factor", "1")

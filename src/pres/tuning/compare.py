@@ -28,7 +28,7 @@ class Trial:
         """Return what matters of it as plain values."""
         config = self.run.config
         return {
-            "way": self.name,
+            "training": self.name,
             "batch_size": config["batch_size"],
             "step_size": config["step_size"] or config["batch_size"],
             "val_ap": self.run.val.ap,
@@ -62,7 +62,7 @@ def try_batches(
     """
     if factor < 2:
         raise OptionError(f"factor={factor}: a larger batch is at least twice as large.")
-    ways: dict[str, dict[str, Any]] = {
+    trainings: dict[str, dict[str, Any]] = {
         "standard": {"batch_size": batch_size},
         f"standard, {factor}x": {"batch_size": factor * batch_size},
         "preset, scan": {"preset": "large"},
@@ -76,7 +76,7 @@ def try_batches(
             f"training events: use {smaller}a batch size of {max(1, train // (4 * factor))}."
         )
     found = []
-    for name, settings in ways.items():
+    for name, settings in trainings.items():
         on_trial(name)
         cell = {"cell": "scan"} if "preset" in settings else {}
         made = build_model(model, events, cell | (model_options or {}), options.get("seed", 0))
@@ -87,11 +87,11 @@ def try_batches(
 
 def as_table(trials: list[Trial]) -> Table:
     """Return the trials as a table for a terminal."""
-    title = "points: of test AP, against the first way"
+    title = "points: of test AP, against the first training"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    columns = ("way", "batch", "step", "val AP", "test AP", "points", "events/s")
+    columns = ("training", "batch", "step", "val AP", "test AP", "points", "events/s")
     for name in columns:
-        table.add_column(name, justify="left" if name == "way" else "right")
+        table.add_column(name, justify="left" if name == "training" else "right")
     base = trials[0].run
     for trial in trials:
         shown, test = trial.to_dict(), trial.run.test.ap
@@ -115,14 +115,14 @@ def save_figure(trials: list[Trial], path: Path) -> Path:
 
     def draw(panel: Axes) -> None:
         for trial, colour in zip(trials, (FIRST, SECOND, THIRD), strict=False):
-            spent, seconds = 0.0, []
-            for epoch in trial.run.history:
-                spent += epoch.seconds
-                seconds.append(spent)
-            aps = [epoch.val.ap for epoch in trial.run.history]
+            before, seconds = 0.0, []  # what whole epochs took; validations may be inside one, too
+            for done in trial.run.history:
+                seconds.append(before + done.seconds)
+                before += done.seconds if done.share == 1 else 0.0
+            aps = [done.val.ap for done in trial.run.history]
             panel.plot(seconds, aps, marker="o", color=colour, label=trial.name)
         panel.set_xlabel("seconds of training")
-        panel.set_ylabel("validation AP, after each epoch")
+        panel.set_ylabel("validation AP")
         panel.legend(frameon=False)
 
     run = trials[0].run
