@@ -102,7 +102,7 @@ def evaluated(
             seed=settings["seed"] if seed is None else seed,
             staleness=0 if staleness == "0" else staleness,
             pool=FitConfig.of(settings).pool,
-            anew=settings.get("protocol") == "tgl",
+            anew=settings["protocol"] == "tgl",
             baselines=baselines,
             on_progress=on_progress,
         )

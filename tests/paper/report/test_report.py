@@ -68,7 +68,7 @@ def test_a_run_is_told_by_its_name_and_its_preset(tmp_path: Path, monkeypatch: p
     assert contents.folder == "one"
     names = [heading.title for heading in contents.runs.headings]
     told = dict(zip(names, contents.runs.shown()[0], strict=True))
-    expected = {"run": "one", "b": "300", "step": "300", "preset": "large"}
+    expected = {"run": "one", "b": "300", "step": "300", "preset": "large", "smoothing": "none"}
     assert told | expected == told
     assert contents.settings[0].command == "pres train --config config.json --out ../one-again"
     assert "<strong>1</strong> run</li>" in render(Path())
@@ -125,9 +125,8 @@ def test_a_kept_evaluation_is_shown_and_none_is_made_unasked(evaluated: Path, tm
 
 def test_a_run_that_cannot_be_evaluated_is_reported_all_the_same(tmp_path: Path) -> None:
     trained(tmp_path / "a")
-    about = json.loads((tmp_path / "a" / "run.json").read_text())
-    about["events"]["origin"] = None
-    (tmp_path / "a" / "run.json").write_text(json.dumps(about))
+    about = json.loads((tmp_path / "a" / "events.json").read_text())
+    (tmp_path / "a" / "events.json").write_text(json.dumps(about | {"origin": None}))
     done = CliRunner().invoke(app, ["report", str(tmp_path / "a")], catch_exceptions=False)
     assert done.exit_code == 0 and "not evaluated: " in done.stderr
     assert "Learning curve" in (tmp_path / "a" / "report.html").read_text()

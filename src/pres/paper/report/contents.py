@@ -28,7 +28,7 @@ _RUN_HEADINGS = (
     Heading("batch_size", "b"),
     Heading("step_size", "step"),
     Heading("preset", "preset"),
-    Heading("smoothing", "PRES"),
+    Heading("smoothing", "smoothing"),
     Heading("seed", "seed"),
     Heading("epochs", "epochs"),
     Heading("val_ap", "validation AP (%)", digits=2),
@@ -213,8 +213,9 @@ def _run(file: Path, root: Path) -> Told:
     path, run = file.parent, read_json(file)
     shown = str(path.relative_to(root)) if path != root else path.resolve().name
     variant = "" if run["variant"] is None else f" ({run['variant']})"
-    smoothed = "without" if run["config"]["smoothing"] is None else "PRES"
-    sizes = run["batch_size"], run["step_size"], run["config"].get("preset"), smoothed
+    smoothing = run["config"]["smoothing"]
+    smoothed = "none" if smoothing is None else smoothing["method"]
+    sizes = run["batch_size"], run["step_size"], run["config"]["preset"], smoothed
     about = shown, run["dataset"] + variant, run["model"], *sizes
     scores = 100 * run["val"]["ap"], 100 * run["test"]["ap"], float(run["seconds_per_epoch"])
     settings = Settings(
