@@ -115,7 +115,7 @@ def _fetch(url: str, target: Path, unfinished: _Unfinished) -> None:
             raise DownloadError(f"{url} sends another part of the file than it was asked for. Try again.")
         rest = response.headers.get("Content-Length")
         total = start + int(rest) if rest is not None and rest.isdigit() else None
-        _check_room(target, unfinished, start, total)
+        _check_room(target, start, total)
         try:
             with _storing(target):
                 unfinished.version.write_text(_version(response))
@@ -216,7 +216,7 @@ def _check(url: str, target: Path, unfinished: _Unfinished, published: str | Non
         )
 
 
-def _check_room(target: Path, unfinished: _Unfinished, start: int, total: int | None) -> None:
+def _check_room(target: Path, start: int, total: int | None) -> None:
     if total is None:
         return
     with _storing(target):
