@@ -85,7 +85,7 @@ def test_one_staleness_may_be_asked_for(trained: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["nowhere"], "nowhere holds no run"),
+        (["nowhere"], "nowhere holds no run: there is no such folder"),
         (["nowhere", "--strategy", "randm"], "Did you mean 'random'?"),
         (["nowhere", "--device", "gpu"], "device 'gpu' cannot be used here"),
     ],

@@ -164,7 +164,7 @@ def test_all_pairs_may_be_asked_about_at_one_time(run: Path, pairs: Path, tmp_pa
         same_time = asked.with_columns(pl.lit("2024-05-08T06:30:00").alias("ts"))
         assert found["score"].to_list() == pytest.approx(expected(run, same_time), abs=1e-12)
         assert "--at" not in found.columns
-    with pytest.raises(ValueInRowError, match="column '--at' is 'soon'"):
+    with pytest.raises(OptionError, match=r"^--at 'soon' is not a time"):
         predict(run, bare, at="soon", out=tmp_path / "new.csv")
     with pytest.raises(OptionError, match="leave out --time, or --at"):
         predict(run, pairs, at="2024-05-08", t="ts", out=tmp_path / "new.csv")

@@ -10,7 +10,7 @@ import typer
 
 from pres.cli.console import plain, print_json, progress_bar, stdout
 from pres.cli.source import AsJson, Debug, DstColumn, Header, RunSource, Separator, SrcColumn, TimeColumn
-from pres.errors import ColumnError, OptionError
+from pres.errors import ColumnError, OptionError, ValueInRowError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -67,6 +67,7 @@ def predict(
     if at is not None:
         if t is not None:
             raise OptionError("--at is the time of all pairs: leave out --time, or --at.")
+        _check_time(table, at)
         asked_at, t = replace(table, frame=table.frame.with_columns(pl.lit(at).alias("--at"))), "--at"
     opened = open_run(run, device, source)
     columns = pair_columns(asked_at, opened.events, src=src, dst=dst, t=t)
@@ -92,6 +93,19 @@ def predict(
     said = f"scores of {len(found):,} pairs are in {target}; {which}:"
     stdout.print(plain(said), highlight=False, soft_wrap=True)
     stdout.print(as_table(scored.select(*shown, *added)))
+
+
+def _check_time(table: Source, at: str) -> None:
+    import polars as pl
+
+    from pres.data.tabular.values import read_times
+
+    try:
+        read_times(replace(table, frame=pl.DataFrame({"--at": [at]})), "--at")
+    except ValueInRowError:  # it would name the file of pairs, and a row of it
+        raise OptionError(
+            f"--at {at!r} is not a time. Use a number, or an ISO date like 2024-05-17T08:30:00."
+        ) from None
 
 
 def _check_names(table: Source, added: tuple[str, ...]) -> None:

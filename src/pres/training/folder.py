@@ -134,7 +134,8 @@ class RunFolder:
 
     def _check_begun(self) -> None:
         if not self.begun:
-            raise SourceNotFoundError(f"{self.path} holds no run: there is no config.json.")
+            missing = "config.json" if self.path.exists() else "such folder"
+            raise SourceNotFoundError(f"{self.path} holds no run: there is no {missing}.")
 
     def events(self) -> dict[str, Any]:
         """Return what is known of the events of the run in the folder: how many, which, and where from."""
