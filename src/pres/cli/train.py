@@ -238,12 +238,13 @@ def _line(done: EpochResult, num_train: int, epochs: int) -> str:
     from pres.training.logging import duration
 
     rate = done.share * num_train / done.seconds
-    left = duration((epochs + 1 - done.epoch - done.share) * num_train / rate)
+    ahead = epochs + 1 - done.epoch - done.share
+    left = f"  at most {duration(ahead * num_train / rate)} left" if ahead else ""
     share = "" if done.share == 1 else f" ({done.share:.0%})"
     gain = f"γ {done.memory['gain']:.2f}  " if "gain" in done.memory else ""
     return (
         f"epoch {done.epoch:>3}{share}  loss {done.loss:.4f}  validation AP {done.val.ap:.4f}  "
-        f"{gain}{rate:,.0f} events/s  at most {left} left"
+        f"{gain}{rate:,.0f} events/s{left}"
     )
 
 

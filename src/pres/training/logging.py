@@ -59,6 +59,8 @@ def _about(trainer: Trainer, done: int) -> str:
 
 def duration(seconds: float) -> str:
     """Return a time as people say it."""
+    if 0 < seconds < 1:
+        return "1 s"  # never 0 s of what is still to do
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:
