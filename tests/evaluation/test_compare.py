@@ -162,6 +162,7 @@ def test_a_group_without_events_has_no_metrics() -> None:
     assert unseen and all(row.metrics is None and row.fallback_share is None for row in unseen)
     text = shown(found)
     assert "popularity" in text and "  unseen  " not in text and "  seen  " not in text
+    assert "both endpoints" not in text  # nor is it said what seen means
 
 
 def test_the_comparison_is_plain_values_and_a_table(comparison: Comparison) -> None:

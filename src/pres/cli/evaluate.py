@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -145,7 +146,7 @@ def _table(comparison: Comparison, strategy: NegativeStrategy, staleness: int) -
     from rich.table import Table
 
     rows = [row for row in comparison.rows if (row.strategy, row.staleness) == (strategy, staleness)]
-    if any(row.metrics is None for row in rows):  # all events are seen, or all unseen: groups say nothing
+    if not _grouped(rows):
         rows = [row for row in rows if row.group == "all"]
     shares = {row.group: row.fallback_share for row in rows}  # the same for every scorer
     fallback = ", ".join(f"{group} {share:.1%}" for group, share in shares.items() if share is not None)
@@ -161,6 +162,11 @@ def _table(comparison: Comparison, strategy: NegativeStrategy, staleness: int) -
     for row in rows:
         table.add_row(row.scorer if row.group == "all" else "", row.group, *_values(row, hits))
     return table
+
+
+def _grouped(rows: Sequence[ComparisonRow]) -> bool:
+    """Return whether there are seen and unseen events; if all are one of them, the groups say nothing."""
+    return all(row.metrics is not None for row in rows)
 
 
 def _values(row: ComparisonRow, hits: list[int]) -> list[str]:
@@ -188,7 +194,8 @@ def _notes(comparison: Comparison) -> Table:
     table.add_row("", "never set figures at different staleness against each other")
     table.add_row("pool", f"the {comparison.pool_size:,} nodes{which}")
     table.add_row("fallback", "negatives from the pool, because the source's history had none left")
-    table.add_row("seen", "both endpoints occur in the training part; unseen: at least one does not")
+    if _grouped(comparison.rows):
+        table.add_row("seen", "both endpoints occur in the training part; unseen: at least one does not")
     count = "1 negative" if comparison.negatives == 1 else f"{comparison.negatives:,} negatives"
     table.add_row("AP, AUC", "against 1 negative per event, as the field does")
     table.add_row("MRR, Hits", f"by an event's rank among its own {count}; one tied with it counts half")

@@ -98,6 +98,7 @@ def test_a_run_is_shown_with_its_curve_its_epochs_and_its_evaluation(evaluated: 
     assert first[5:8] == (100 * metrics["ap"], 100 * metrics["auc"], metrics["mrr"])
     text = render(evaluated)
     assert "among 100." in text and "EdgeBank (window)" in text and "popularity" in text
+    assert not page.grouped and "Seen: both" not in text
 
 
 def test_a_kept_evaluation_is_shown_and_none_is_made_unasked(evaluated: Path, tmp_path: Path) -> None:
@@ -118,6 +119,7 @@ def test_a_kept_evaluation_is_shown_and_none_is_made_unasked(evaluated: Path, tm
     (page,) = gather(run).pages
     assert page.evaluation is not None and len(page.evaluation.rows) == 36
     assert {row[3] for row in page.evaluation.rows} == {"all", "seen", "unseen"}
+    assert page.grouped
     kept.write_text('{"rows": [{}]}')
     with pytest.raises(UnreadableSourceError, match="damaged"):
         write_report(run)

@@ -95,6 +95,7 @@ class RunPage:
     epochs: Table
     evaluation: Table | None
     evaluated: str  # what the evaluation is of, or the command that makes it
+    grouped: bool  # whether it has rows of seen and unseen events
 
 
 @dataclass(frozen=True)
@@ -234,11 +235,13 @@ def _page(path: Path, shown: str, run: dict[str, Any]) -> RunPage:
         (one["epoch"], one["loss"], *_percent(one["val"]), float(one["seconds"])) for one in run["history"]
     )
     curve = path / "learning.png"
-    evaluation, evaluated = None, shlex.join(["pres", "evaluate", str(path), "--out", str(path / EVALUATION)])
+    evaluation, grouped = None, False
+    evaluated = shlex.join(["pres", "evaluate", str(path), "--out", str(path / EVALUATION)])
     if (path / EVALUATION).exists():
         found = read_json(path / EVALUATION)
         rows = [row for row in found["rows"] if row["metrics"] is not None]
-        if len(rows) < len(found["rows"]):  # all events are seen, or all unseen: groups say nothing
+        grouped = len(rows) == len(found["rows"])
+        if not grouped:  # all events are seen, or all unseen: groups say nothing
             rows = [row for row in rows if row["group"] == "all"]
         evaluation = Table(_EVALUATION_HEADINGS, tuple(_evaluated(row) for row in rows))
         part = {"test": "test", "val": "validation"}[found["part"]]
@@ -252,6 +255,7 @@ def _page(path: Path, shown: str, run: dict[str, Any]) -> RunPage:
         epochs=Table(_EPOCH_HEADINGS, epochs),
         evaluation=evaluation,
         evaluated=evaluated,
+        grouped=grouped,
     )
 
 
