@@ -19,10 +19,11 @@ FLAGS = (
     "--disable-component-update --disable-sync --disable-quic --disable-dev-shm-usage --remote-debugging-pipe"
 )
 
-# Chromium reads at 3 and writes at 4. Of a process with threads, as this one is, no copy may run Python.
+# Chromium reads at 3 and writes at 4, which must be other places than those copied: a copy onto itself stays
+# closed to what is executed. Of a process with threads, as this one is, no copy may run Python.
 LAUNCH = """
-import os, sys
-read, write = (os.dup(int(place)) for place in sys.argv[1:3])
+import fcntl, os, sys
+read, write = (fcntl.fcntl(int(place), fcntl.F_DUPFD, 10) for place in sys.argv[1:3])
 os.dup2(read, 3)
 os.dup2(write, 4)
 os.execv(sys.argv[3], sys.argv[3:])
@@ -80,7 +81,9 @@ class Browser:
         while b"\0" not in self.buffer:
             ready, _, _ = select.select([self.into], [], [], max(0.0, end - time.monotonic()))
             assert ready, "the browser is silent"
-            self.buffer += os.read(self.into, 1 << 20)
+            part = os.read(self.into, 1 << 20)
+            assert part, f"the browser ended, with exit code {self.process.wait(PATIENCE)}"
+            self.buffer += part
         first, _, self.buffer = self.buffer.partition(b"\0")
         heard: dict[str, Any] = json.loads(first)
         return heard
