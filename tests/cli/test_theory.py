@@ -1,6 +1,7 @@
 """`pres theory`: each measurement as JSON, as a table and as a picture."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -54,8 +55,9 @@ def test_variance_takes_a_saved_run(log: Path, tmp_path: Path) -> None:
     found = json.loads(run("variance", "--run", folder, *settings, "--json"))
     assert found["weights"] == f"of the run {folder}" and found["events"] == 210
     assert "power of b" in run("variance", "--run", folder, *settings)
-    with pytest.raises(PresError, match="either a source of events, or a saved run"):
-        run("variance", log, "--run", folder)
+    moved = shutil.copy(log, tmp_path / "moved.csv")
+    again = json.loads(run("variance", moved, "--run", folder, *settings, "--json"))
+    assert again == found | {"dataset": "moved"}
     with pytest.raises(PresError, match="--run knows its events and its model"):
         run("variance", "--run", folder, "--model", "tgn")
 

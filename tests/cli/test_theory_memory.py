@@ -95,7 +95,7 @@ def test_convergence_measures_coherence_where_it_is_not_given(log: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["coherence"], "either a source of events, or a saved run"),
+        (["coherence"], "a source of events, or a saved run with --run"),
         (["coherence", "log.csv", "--samples", "0"], "sample at least one event"),
         (["coherence", "log.csv", "--beta", "-1"], "beta=-1"),
         (["coherence", "log.csv", "--png", "mu.jpg"], "a picture is written as .png"),

@@ -107,7 +107,7 @@ def test_the_test_follows_a_replay_by_the_chosen_weights() -> None:
     by_hand = evaluate(model, split.test, sampler, batch_size=150)
     assert run.pool == "nodes" and run.test == by_hand
     assert as_training_left_it != run.test  # it has the memory of weights that still moved
-    seen = compare(model, EVENTS, strategies=["random"], batch_size=150, pool="nodes", anew=True)
+    seen = compare(model, EVENTS, strategies=["random"], negatives=1, batch_size=150, pool="nodes", anew=True)
     assert seen.rows[0].metrics == run.test and seen.memory == "replayed"
 
 

@@ -97,7 +97,7 @@ def test_where_the_kernel_does_not_tell_it_is_unknown(kernel: Kernel, lacks: str
 MEASURE = """
 import json
 import torch
-from pres.experiments.peak import peak_memory
+from pres.paper.experiments.peak import peak_memory
 
 def peak_of(make):
     with peak_memory() as peak:
