@@ -1,5 +1,3 @@
-import datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -98,17 +96,6 @@ def test_node_features_follow_the_dense_ids() -> None:
     assert events.node_x is not None and events.node_x.tolist() == np.eye(3).tolist()
 
 
-def test_datetimes_with_zones_and_decimals() -> None:
-    zone = datetime.timezone(datetime.timedelta(hours=2))
-    stamps = [datetime.datetime(2024, 5, 17, 14, 0, k, tzinfo=zone) for k in range(3)]
-    for source in (pd.DataFrame(COLUMNS | {"t": stamps}), pl.DataFrame(COLUMNS | {"t": stamps})):
-        events = pres.read(source, **NAMED)
-        assert events.t.tolist() == [1_715_947_200, 1_715_947_201, 1_715_947_202]
-        assert events.info.time_unit == "s" and events.span_seconds == 2.0
-    exact = pres.read(pl.DataFrame(COLUMNS | {"t": [Decimal(10**17 + k) for k in range(3)]}), **NAMED)
-    assert exact.t.tolist() == [10**17, 10**17 + 1, 10**17 + 2]
-
-
 def test_headerless_files_are_read_by_position(tmp_path: Path) -> None:
     path = write(tmp_path, "5 6 10 0", "6 7 11 0", name="CollegeMsg.txt")
     events = pres.read(path, header=False, src="column_1", dst="column_2", t="column_3", bipartite=False)
@@ -129,20 +116,6 @@ def test_three_columns_without_a_header_are_src_dst_and_t(tmp_path: Path) -> Non
     assert events.ids.decode(events.src).to_list() == [5, 6] and events.t.tolist() == [10, 11]
     swapped = pres.read(path, header=False, src="column_2", dst="column_1", t="column_3", bipartite=False)
     assert swapped.ids.decode(swapped.src).to_list() == [6, 7]
-
-
-@pytest.mark.parametrize(("unit", "per_second"), [("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)])
-def test_times_since_1970_are_recognised_in_any_unit(unit: str, per_second: int) -> None:
-    source = COLUMNS | {"t": [(1_700_000_000 + k) * per_second for k in range(3)]}
-    with pytest.warns(Notice) as said:
-        events = pres.read(source, **NAMED)
-    assert [str(one.message) for one in said] == [
-        f"the dict: guessed time_unit='{unit}': times in 't' look like {unit} since 1970."
-    ]
-    assert events.info.time_unit == unit and events.since_1970 and not events.info.dates
-    assert events.time_text(events.t[0].item()) == "2023-11-14 22:13:20"
-    given = pres.read(source, **NAMED, time_unit="h")
-    assert given.info.time_unit == "h" and not given.since_1970 and given.time_text(5) == "5"
 
 
 # What is decided, and said
@@ -343,14 +316,6 @@ def test_node_features_that_do_not_fit() -> None:
 )
 def test_options_that_make_no_sense(options: dict[str, Any], said: str) -> None:
     assert refused(OptionError, COLUMNS, **NAMED, **options) == said
-
-
-def test_dates_bring_their_own_unit() -> None:
-    dated = COLUMNS | {"t": ["2024-01-01", "2024-01-02", "2024-01-03"]}
-    assert refused(OptionError, dated, **NAMED, time_unit="h") == (
-        "'t' holds dates, read in s; leave out time_unit='h'."
-    )
-    assert pres.read(dated, **NAMED, time_unit="s").info.time_unit == "s"
 
 
 def test_a_strange_column_is_no_matter_until_it_is_used() -> None:

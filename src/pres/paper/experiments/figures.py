@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,7 @@ _NAMES: dict[str, Callable[[Any], str]] = {
 
 
 @dataclass(frozen=True)
-class Panels:
+class Panels(ABC):
     """One panel per dataset and model, and in it one line per variant."""
 
     lines: tuple[str, ...] = ("smoothing",)
@@ -34,13 +35,13 @@ class Panels:
 
     y_title = "validation AP (%)"
 
+    @abstractmethod
     def draw(self, panel: Axes, line: Sequence[Group], label: str, style: dict[str, Any]) -> None:
         """Draw one line."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finish(self, panel: Axes, own: Sequence[Group]) -> None:
         """Give a panel its axes."""
-        raise NotImplementedError
 
     def __call__(self, groups: Groups) -> Figure | None:
         """Return the picture, or None where nothing was measured."""

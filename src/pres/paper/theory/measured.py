@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,25 +22,25 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class Result(ABC):
     """What a measurement gives: plain values, tables, and a picture."""
 
     @property
+    @abstractmethod
     def title(self) -> str:
         """What was measured, for people."""
-        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as ``pres theory NAME --json`` prints it."""
         return dataclasses.asdict(self)
 
+    @abstractmethod
     def shown(self) -> Group:
         """Return the tables for a terminal."""
-        raise NotImplementedError
 
+    @abstractmethod
     def panels(self) -> tuple[str, Sequence[Callable[[Axes], None]]]:
         """Return the title of the picture, and what draws each of its panels."""
-        raise NotImplementedError
 
     def save_png(self, path: str | Path) -> Path:
         """Draw the result as one picture at ``path`` and return it."""
