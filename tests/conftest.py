@@ -28,6 +28,17 @@ os.environ |= {"COLUMNS": "80", "LINES": "25", "TERM": "dumb", "PYTHONUTF8": "1"
 os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--long``: campaigns at full length, where CI runs their short version."""
+    parser.addoption("--long", action="store_true", help="run campaigns at full length")
+
+
+@pytest.fixture(scope="session")
+def long(pytestconfig: pytest.Config) -> bool:
+    """Whether campaigns run at full length."""
+    return bool(pytestconfig.getoption("--long"))
+
+
 @pytest.fixture(autouse=True, scope="session")
 def nothing_kept_from_before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Hide the user's datasets, and what torch compiled before, perhaps for another processor.
