@@ -3,6 +3,7 @@
 import datetime
 import math
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import polars as pl
 import pytest
 
 import pres
-from pres.data.tabular import two_passes
-from pres.errors import Notice, OptionError, UnreadableSourceError, ValueInRowError
+from pres.data.tabular import rows
+from pres.errors import Notice, OptionError, ValueInRowError
 from tests.data.same import assert_same
 from tests.data.tabular.malformed import NAMED as ALL_NAMED
 from tests.data.tabular.malformed import cases, valid
@@ -208,43 +209,20 @@ def test_a_time_that_would_be_rounded_is_refused(tmp_path: Path) -> None:
         pres.write_store(path, tmp_path / "s", rows=1, **NAMED)
 
 
-CHANGES: dict[str, dict[str, Any]] = {  # what the second pass finds instead
-    "fewer rows": {name: values[:-1] for name, values in table().items()},
-    "more rows": {name: [*values, 1] for name, values in table().items()},
-    "a new id": table(a=column(lambda k: 99 if k == 30 else k)),
-    "a word among the ids": table(b=column(lambda k: "ann" if k == 30 else str(k))),
-    "a new category": table(p=column(lambda k: "new" if k == 30 else "old")),
-    "a fraction of a second": table(t=column(lambda k: f"2024-05-17T08:30:{k:02}{'.5' if k == 30 else ''}")),
-    "nanoseconds": table(t=column(lambda k: f"2024-05-17T08:30:{k:02}.000000001")),
-    "numbers for dates": table(t=column(str)),
-    "floats": table(t=column(lambda k: k + 0.5)),
-}
+def test_a_source_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, parts = 0, rows.Rows.parts
 
+    def counted(self: rows.Rows, *given: Any) -> Iterator[rows.Table]:
+        nonlocal read
+        for part in parts(self, *given):
+            read += part.frame.height
+            yield part
 
-@pytest.mark.parametrize("what", CHANGES)
-@pytest.mark.parametrize("ids", ["map", "dense"])
-def test_a_source_that_changes_between_the_passes_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, ids: str
-) -> None:
-    path, dates = tmp_path / "a.csv", what in ("a fraction of a second", "nanoseconds", "numbers for dates")
-    first = {"a": column(int), "b": column(int), "p": ["old"] * ROWS} | (
-        {"t": column(lambda k: f"2024-05-17T08:30:{k:02}")} if dates else {"t": column(int)}
-    )
-    then = first | CHANGES[what]
-    if len(then["a"]) != ROWS:
-        then["p"] = ["old"] * len(then["a"])
-    pl.DataFrame(first).write_csv(path)
-    again = two_passes._Survey.again
-
-    def change_before(self: two_passes._Survey) -> Any:
-        pl.DataFrame(then).write_csv(path)
-        return again(self)
-
-    monkeypatch.setattr(two_passes._Survey, "again", change_before)
-    with pytest.raises(UnreadableSourceError, match=r"a\.csv changed while it was read: .*again") as caught:
-        pres.write_store(path, tmp_path / "s", rows=7, ids=ids, categories="p", **NAMED)
-    assert len(str(caught.value).splitlines()) == 1
-    assert [left.name for left in tmp_path.iterdir()] == ["a.csv"]
+    monkeypatch.setattr(rows.Rows, "parts", counted)
+    pl.DataFrame(table(w=column(float))).write_csv(tmp_path / "a.csv")
+    pres.write_store(tmp_path / "a.csv", tmp_path / "s", rows=7, x="w", **NAMED)
+    assert read == ROWS
+    assert not [path for path in (tmp_path / "s").iterdir() if path.is_dir()]
 
 
 # The synthetic stream

@@ -98,7 +98,7 @@ def predict(
 def _check_time(table: Source, at: str) -> None:
     import polars as pl
 
-    from pres.data.tabular.values import read_times
+    from pres.data.tabular.times import read_times
 
     try:
         read_times(replace(table, frame=pl.DataFrame({"--at": [at]})), "--at")

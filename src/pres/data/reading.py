@@ -13,8 +13,8 @@ from torch import Tensor
 from pres.data.info import Origin
 from pres.data.store.folder import is_store, open_store
 from pres.data.stream import EventStream
+from pres.data.tabular.build import stream_of_rows
 from pres.data.tabular.rows import open_rows
-from pres.data.tabular.two_passes import stream_of_rows
 from pres.errors import OptionError
 
 

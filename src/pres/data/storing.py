@@ -7,9 +7,11 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import polars as pl
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -24,8 +26,8 @@ from pres.data.store.folder import check_free, is_store, making, write_about
 from pres.data.store.order import AT_ONCE, Show, write_index
 from pres.data.stream import COLUMNS, EventStream, unchecked
 from pres.data.synthetic import SyntheticPlan, synthetic_stream
+from pres.data.tabular.build import stream_of_rows
 from pres.data.tabular.rows import open_rows
-from pres.data.tabular.two_passes import stream_of_rows
 from pres.errors import EmptySourceError, OptionError, nearest
 
 ROWS = 1 << 20  # of a table in memory at a time
@@ -92,11 +94,17 @@ def _columns(
     opened = open_rows(source, header=given["header"], separator=given["separator"])
 
     with ExitStack() as stack:
+        scratch = Path(stack.enter_context(TemporaryDirectory(dir=place)))
+
+        def keep(part: pl.DataFrame) -> pl.LazyFrame:
+            path = scratch / f"{sum(1 for _ in scratch.iterdir())}.arrow"
+            path.write_bytes(part.write_ipc(None).getvalue())
+            return pl.scan_ipc(path)
 
         def files(count: int) -> ColumnFiles:
             return stack.enter_context(ColumnFiles(place, count, at_once, show))
 
-        return stream_of_rows(opened, given, origin_of(source, given), files, rows, show)
+        return stream_of_rows(opened, given, origin_of(source, given), files, keep, rows, show)
 
 
 def _of_stream(events: EventStream, place: Path, at_once: int) -> EventStream:

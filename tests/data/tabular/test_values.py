@@ -8,7 +8,8 @@ import torch
 
 from pres.data.ids import positions
 from pres.data.tabular.rows import Table
-from pres.data.tabular.values import read_categories, read_ids, read_labels, read_numbers, read_times
+from pres.data.tabular.times import read_times
+from pres.data.tabular.values import read_categories, read_ids, read_labels, read_numbers
 from pres.errors import ValueInRowError
 
 

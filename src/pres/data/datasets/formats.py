@@ -25,7 +25,8 @@ from pres.data.datasets.tgb import read_tgb
 from pres.data.datasets.tgl import read_tgl
 from pres.data.tabular.columns import resolve_columns
 from pres.data.tabular.rows import open_table
-from pres.data.tabular.values import read_labels, read_times
+from pres.data.tabular.times import read_times
+from pres.data.tabular.values import read_labels
 from pres.errors import RowCountError, UnreadableSourceError, one_line
 
 Files = Mapping[str, Path]  # by role

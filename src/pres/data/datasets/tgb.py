@@ -18,7 +18,8 @@ from torch import Tensor
 from pres.data.datasets.raw import RawEvents, open_by_place, read_features
 from pres.data.datasets.registry import Dataset
 from pres.data.tabular.rows import Table
-from pres.data.tabular.values import read_ids, read_times
+from pres.data.tabular.times import read_times
+from pres.data.tabular.values import read_ids
 
 _EVENT: Mapping[str, PolarsDataType] = {"t": pl.String, "src": pl.String, "dst": pl.String}
 _BEYOND: Mapping[str, Mapping[str, PolarsDataType]] = {

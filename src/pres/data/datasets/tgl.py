@@ -13,7 +13,8 @@ from torch import Tensor
 
 from pres.data.datasets.raw import RawEvents, open_by_name, read_integers
 from pres.data.datasets.registry import Dataset
-from pres.data.tabular.values import read_labels, read_times
+from pres.data.tabular.times import read_times
+from pres.data.tabular.values import read_labels
 from pres.errors import UnreadableSourceError, one_line
 
 _EDGE = {"src": pl.Int64, "dst": pl.Int64, "time": pl.Float64}

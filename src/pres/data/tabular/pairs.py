@@ -15,7 +15,8 @@ from pres.data.info import SECONDS_PER_UNIT
 from pres.data.stream import EventStream
 from pres.data.tabular.columns import PairColumns, resolve_pair_columns
 from pres.data.tabular.rows import Table
-from pres.data.tabular.values import read_ids, read_times
+from pres.data.tabular.times import read_times
+from pres.data.tabular.values import read_ids
 from pres.errors import OptionError, UnknownIdError, check_choice, notify
 
 _FAR = 20  # spans of the stream: times in another unit are 24, 60 or 1,000 times off

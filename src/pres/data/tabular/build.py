@@ -1,13 +1,13 @@
-"""From the rows of a source to the columns of a stream: one pass to learn about them, and one to write them.
+"""From the rows of a source to the columns of a stream.
 
-A source that is read at once comes as one part, which is parsed once. One that is larger than memory comes in
-parts, which are read again in the second pass.
+A source is read once. Each part of it is parsed and kept, in memory or in a file; what only all parts
+together tell (the ids, the type of the times, the levels of categories) is found among the kept parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import polars as pl
 import torch
@@ -18,28 +18,24 @@ from pres.data.info import SECONDS_PER_UNIT, Origin, StreamInfo, epoch_unit
 from pres.data.stream import EventStream, unchecked
 from pres.data.tabular.columns import Columns, resolve_columns
 from pres.data.tabular.rows import Rows, Table
-from pres.data.tabular.survey import Distinct, Order, Times, changed
+from pres.data.tabular.times import are_whole_seconds, common_kind, in_common_kind, parsed_times, time_values
 from pres.data.tabular.values import (
+    as_tensor,
     bad_value,
     features_apart,
     node_features,
     of_one_type,
-    parsed_times,
     read_categories,
     read_ids,
     read_labels,
     read_numbers,
 )
-from pres.errors import (
-    DegenerateStreamError,
-    OptionError,
-    ValueInRowError,
-    check_choice,
-    notify,
-)
+from pres.errors import DegenerateStreamError, OptionError, ValueInRowError, check_choice, notify
 
 _NODES_PER_EVENT = 1000  # more of them, and ids that promised to be dense are not
 _FEW_NODES = 2**20  # so few nodes cost nothing, whatever the number of events
+_AT_ONCE = 1 << 22  # events whose order is looked at together
+_X = "numeric features"  # of a parsed part: the column that holds them all
 _COLUMN_OPTIONS = ("src", "dst", "t", "x", "categories", "label")
 
 
@@ -59,14 +55,7 @@ class Sink(Protocol):
         """Return the columns by name."""
 
 
-class _Parsed(NamedTuple):
-    """The columns of a part, each understood for itself."""
-
-    src: pl.Series
-    dst: pl.Series
-    t: pl.Series  # numbers, datetimes or durations
-    categories: list[pl.Series]
-    label: Tensor | None
+Keep = Callable[[pl.DataFrame], pl.LazyFrame]  # puts the parsed columns of a part somewhere
 
 
 def stream_of_rows(
@@ -74,6 +63,7 @@ def stream_of_rows(
     options: dict[str, Any],
     origin: Origin | None,
     sink: Callable[[int], Sink],
+    keep: Keep = pl.DataFrame.lazy,
     at_once: int | None = None,
     show: Callable[[int], None] = lambda _: None,
 ) -> EventStream:
@@ -84,44 +74,52 @@ def stream_of_rows(
         options: Those of `pres.read`.
         origin: Where the source is.
         sink: Makes a sink for so many rows.
+        keep: Keeps the parsed columns of a part, and returns what reads them again.
         at_once: Rows in memory at a time; None for all.
-        show: Told how many rows are done in a pass.
+        show: Told how many rows are parsed, and then how many are written.
     """
     check_choice("ids", options["ids"], ("map", "dense"))
     if options["time_unit"] is not None:
         check_choice("time_unit", options["time_unit"], tuple(SECONDS_PER_UNIT))
-    survey = _Survey(rows, options, at_once, show)
-    ids, shift = survey.ids()
-    columns, unit = survey.columns, survey.times.unit
+    parsed = _Parsed(rows, options, keep, at_once, show)
+    columns, unit, count = parsed.columns, parsed.time_unit, parsed.count
+    ids, shift = parsed.ids()
     if unit is not None and options["time_unit"] not in (None, unit):
         raise OptionError(
             f"'{columns.t}' holds dates, read in {unit}; leave out time_unit='{options['time_unit']}'."
         )
     names, apart = columns.x, None
     if options["features"] is not None:
-        further, apart = features_apart(rows.where, options["features"], survey.count)
+        further, apart = features_apart(rows.where, options["features"], count)
         names += further
-    order, target = Order(), sink(survey.count)
-    for part, parsed in survey.again():
-        t = survey.times.values(part, parsed.t)
-        order.add(t)
-        src, dst = survey.nodes(parsed, ids, shift)
-        levels = [distinct.values() for distinct in survey.levels]
-        indices = [survey.places(*of) for of in zip(parsed.categories, levels, strict=True)]
+    levels = [parsed.distinct(name) for name in columns.categories]
+    target = sink(count)
+    for part in parsed.parts():
+        get = part.frame.get_column
+        if options["ids"] == "map":
+            of_dst = ids.src_values if ids.dst_values is None else ids.dst_values
+            src, dst = positions(get(columns.src), ids.src_values), positions(get(columns.dst), of_dst)
+        else:
+            src, dst = as_tensor(get(columns.src)), as_tensor(get(columns.dst))
+        times = in_common_kind(part, get(columns.t), parsed.kind_of_t)
+        places = [positions(get(name), of) for name, of in zip(columns.categories, levels, strict=True)]
         target.append(
             src=src,
-            dst=dst,
-            t=t,
-            x=_numbers(part, columns.x, apart),
-            categories=torch.stack(indices, dim=1) if indices else None,
-            label=parsed.label,
+            dst=dst + shift,
+            t=time_values(part, times, parsed.whole_seconds),
+            x=_numbers(part, apart),
+            categories=torch.stack(places, dim=1) if places else None,
+            label=None if columns.label is None else as_tensor(get(columns.label)),
         )
         show(part.frame.height)
-    _check_usable(rows.where, order)
-    if order.backwards:
+    t = target.tensors()["t"]
+    first, last = t.min().item(), t.max().item()
+    _check_usable(rows.where, count, first, last)
+    backwards, first_back = _backwards(t)
+    if backwards:
         notify(
-            f"{rows.where}: times in '{columns.t}' go back {order.backwards:,} times, first at row "
-            f"{order.first_back + 1:,}; the events were sorted by time (ties keep their order). "
+            f"{rows.where}: times in '{columns.t}' go back {backwards:,} times, first at row "
+            f"{first_back + 1:,}; the events were sorted by time (ties keep their order). "
             "events.row tells which row each was."
         )
         target.sort()
@@ -129,11 +127,11 @@ def stream_of_rows(
         target.add("node_x", node_features(options["node_features"], ids.num_nodes))
     info = StreamInfo(
         name=options["name"] or rows.name,
-        time_unit=options["time_unit"] or unit or _guess_unit(rows.where, columns.t, order),
+        time_unit=options["time_unit"] or unit or _guess_unit(rows.where, columns.t, first, last),
         dates=unit is not None,
         feature_names=names,
         category_names=columns.categories,
-        category_levels=tuple(tuple(distinct.values().to_list()) for distinct in survey.levels),
+        category_levels=tuple(tuple(level.to_list()) for level in levels),
         origin=origin,
     )
     return unchecked(
@@ -146,102 +144,95 @@ def stream_of_rows(
     )
 
 
-class _Survey:
-    """What the first pass learns of a source."""
+class _Parsed:
+    """The columns of a source, each part of it understood for itself."""
 
     def __init__(
-        self, rows: Rows, options: dict[str, Any], at_once: int | None, show: Callable[[int], None]
+        self,
+        rows: Rows,
+        options: dict[str, Any],
+        keep: Keep,
+        at_once: int | None,
+        show: Callable[[int], None],
     ) -> None:
-        self.rows, self.options, self.at_once = rows, options, at_once
+        self.rows, self.options = rows, options
         named = {name: options[name] for name in _COLUMN_OPTIONS}
         self.columns = resolve_columns(rows.columns, rows.where, **named)
-        self.count, self.src, self.dst, self.times = 0, Distinct(), Distinct(), Times()
-        self.levels = [Distinct() for _ in self.columns.categories]
-        self._whole: tuple[Table, _Parsed] | None = None  # kept where all rows are one part
-        wanted = [name for name in self.columns.used if at_once is None or name not in self.columns.x]
-        for part in rows.parts(wanted, at_once):
-            parsed = self._parse(part)
-            if options["ids"] == "dense":
-                for side in (parsed.src, parsed.dst):  # how many events there are may not be known yet
-                    _check_dense(part, side, len(side) if part.whole else 1 << 52)
-            self.src.add(parsed.src)
-            self.dst.add(parsed.dst)
-            self.times.add(part, parsed.t)
-            for distinct, values in zip(self.levels, parsed.categories, strict=True):
-                distinct.add(values)
+        self.count, self.whole_seconds = 0, True
+        self._kept: list[pl.LazyFrame] = []
+        self._kinds: list[pl.DataType] = []
+        for part in rows.parts(self.columns.used, at_once):
+            self._kept.append(keep(self._parse(part)))
             self.count += part.frame.height
-            if part.whole:
-                self._whole = part, parsed
             show(part.frame.height)
+        self.kind_of_t = common_kind(self._kinds)
 
-    def _parse(self, part: Table) -> _Parsed:
+    def _parse(self, part: Table) -> pl.DataFrame:
         label = self._label(part)
-        src, dst = read_ids(part, self.columns.src), read_ids(part, self.columns.dst)
-        categories = [read_categories(part, name) for name in self.columns.categories]
-        return _Parsed(src, dst, parsed_times(part, self.columns.t), categories, label)
+        found = [read_ids(part, self.columns.src), read_ids(part, self.columns.dst)]
+        found += [read_categories(part, name) for name in self.columns.categories]
+        t = parsed_times(part, self.columns.t)
+        self._kinds.append(t.dtype)
+        if t.dtype.is_temporal() != self._kinds[0].is_temporal():
+            problem = "not a time like those before it. Use numbers, or ISO dates like 2024-05-17T08:30:00."
+            raise bad_value(part, t.name, 0, part.frame.get_column(t.name)[0], problem)
+        self.whole_seconds = self.whole_seconds and are_whole_seconds(t)
+        found += [t] if label is None else [t, label]
+        if self.columns.x:
+            found.append(pl.Series(_X, read_numbers(part, self.columns.x).numpy()))
+        return pl.DataFrame(found)
 
-    def _label(self, part: Table) -> Tensor | None:
+    def _label(self, part: Table) -> pl.Series | None:
         """Return the labels; a column that was only guessed to hold them is let go if it does not."""
         if self.columns.label is None:
             return None
         try:
-            return read_labels(part, self.columns.label)
+            return pl.Series(self.columns.label, read_labels(part, self.columns.label).numpy())
         except ValueInRowError:
             if self.options["label"] is not None:
                 raise
             self.columns = self.columns.without_label()
             return None
 
+    @property
+    def time_unit(self) -> str | None:
+        """What dates count; None for numbers."""
+        return "s" if self.whole_seconds else getattr(self.kind_of_t, "time_unit", None)
+
+    def parts(self) -> Iterator[Table]:
+        """Yield the parsed parts."""
+        row = 0
+        for kept in self._kept:
+            frame = kept.collect()
+            yield Table(frame, self.rows.where, self.rows.is_text, first_row=row)
+            row += frame.height
+
+    def distinct(self, column: str) -> pl.Series:
+        """Return the distinct values of a column in order; text if one part of it is text."""
+        parts = [kept.select(column) for kept in self._kept]
+        if len({part.collect_schema()[column] for part in parts}) > 1:
+            parts = [part.cast(pl.String) for part in parts]
+        return pl.concat(parts).unique().collect(engine="streaming").to_series().sort()
+
     def ids(self) -> tuple[IdMap, int]:
         """Return the map of ids, and what makes a destination's place among its ids a node."""
-        src, dst, bipartite = self.src.values(), self.dst.values(), self.options["bipartite"]
+        mapped, bipartite = self.options["ids"] == "map", self.options["bipartite"]
+        if not mapped:
+            for part in self.parts():
+                for name in (self.columns.src, self.columns.dst):
+                    _check_dense(part, part.frame.get_column(name), self.count)
+        src, dst = self.distinct(self.columns.src), self.distinct(self.columns.dst)
         both = bool(_guess_bipartite(self.columns, src, dst) if bipartite is None else bipartite)
         _say_what_was_guessed(self.rows.where, self.columns, both if bipartite is None else None)
-        if self.options["ids"] == "map":
+        if mapped:
             ids = IdMap.of(*((src, dst) if both else of_one_type(src, dst)), both)
             return ids, ids.num_src or 0
-        for name, side in ((self.columns.src, src), (self.columns.dst, dst)):
-            if int(side[-1]) >= _most_dense_nodes(self.count):  # the first pass could not know: find the row
-                for part in self.rows.parts([name], self.at_once):
-                    _check_dense(part, read_ids(part, name), self.count)
         num_src, num_dst = int(src[-1]) + 1, int(dst[-1]) + 1
         if not both:
             return IdMap.dense(max(num_src, num_dst)), 0
         if int(dst[0]) >= num_src:  # one count for both sides, destinations after sources
             return IdMap.dense(num_dst, int(dst[0])), 0
         return IdMap.two_counts(num_src, num_dst), num_src
-
-    def again(self) -> Iterator[tuple[Table, _Parsed]]:
-        """Yield the parts of the second pass; raise unless they are as many rows as the first saw."""
-        if self._whole is not None:
-            yield self._whole
-            return
-        rows = 0
-        for part in self.rows.parts(self.columns.used, self.at_once):
-            rows += part.frame.height
-            if rows > self.count:
-                raise changed(self.rows.where)
-            yield part, self._parse(part)
-        if rows < self.count:
-            raise changed(self.rows.where)
-
-    def places(self, values: pl.Series, known: pl.Series) -> Tensor:
-        """Return where `[n]` each value of a part is among those of the first pass."""
-        found = positions(values, known)
-        if bool((found < 0).any()):
-            raise changed(self.rows.where)
-        return found
-
-    def nodes(self, parsed: _Parsed, ids: IdMap, shift: int) -> tuple[Tensor, Tensor]:
-        """Return the nodes `[n]` of both ends."""
-        if self.options["ids"] == "map":
-            of_dst = ids.src_values if ids.dst_values is None else ids.dst_values
-            return self.places(parsed.src, ids.src_values), self.places(parsed.dst, of_dst) + shift
-        for side, seen in ((parsed.src, self.src.values()), (parsed.dst, self.dst.values())):
-            if not (side.dtype.is_integer() and side.is_between(int(seen[0]), int(seen[-1])).all()):
-                raise changed(self.rows.where)
-        src, dst = (torch.from_numpy(side.to_numpy(writable=True)) for side in (parsed.src, parsed.dst))
-        return src, dst + shift
 
 
 def _guess_bipartite(columns: Columns, src: pl.Series, dst: pl.Series) -> bool:
@@ -262,31 +253,39 @@ def _say_what_was_guessed(where: str, columns: Columns, bipartite: bool | None) 
         notify(f"{said} What you give is not guessed.")
 
 
-def _guess_unit(where: str, column: str, order: Order) -> str | None:
+def _guess_unit(where: str, column: str, first: float, last: float) -> str | None:
     """Return the unit of numbers that look like times since 1970, and say so."""
-    unit = epoch_unit(order.first, order.last)
+    unit = epoch_unit(first, last)
     if unit is not None:
         notify(f"{where}: guessed time_unit='{unit}': times in '{column}' look like {unit} since 1970.")
     return unit
 
 
-def _check_usable(where: str, order: Order) -> None:
+def _check_usable(where: str, count: int, first: float, last: float) -> None:
     """Raise unless so many events, from the first time to the last, make a stream."""
-    if order.count == 1:
+    if count == 1:
         raise DegenerateStreamError(f"{where} has a single event; a stream needs at least two.")
-    if order.first == order.last:
+    if first == last:
         raise DegenerateStreamError(
-            f"{where}: all {order.count:,} events have the same time ({order.first}), so there is "
+            f"{where}: all {count:,} events have the same time ({first}), so there is "
             "no order to learn from. Is this the right time column?"
         )
-    if not order.last - order.first < 2**63:
+    if not last - first < 2**63:
         raise DegenerateStreamError(
-            f"{where}: the time from {order.first} to {order.last} does not fit 64 bits. Mend the outlier."
+            f"{where}: the time from {first} to {last} does not fit 64 bits. Mend the outlier."
         )
 
 
-def _most_dense_nodes(num_events: int) -> int:
-    return max(_FEW_NODES, _NODES_PER_EVENT * num_events)
+def _backwards(t: Tensor) -> tuple[int, int]:
+    """Return how often the times `[n]`, which may be on disk, go back, and the row where they first do."""
+    count, first = 0, 0
+    for start in range(0, len(t) - 1, _AT_ONCE):
+        some = t[start : start + _AT_ONCE + 1]
+        back = (some[1:] < some[:-1]).nonzero()
+        if len(back) and not count:
+            first = start + 1 + int(back[0])
+        count += len(back)
+    return count, first
 
 
 def _check_dense(part: Table, ids: pl.Series, num_events: int) -> None:
@@ -299,13 +298,13 @@ def _check_dense(part: Table, ids: pl.Series, num_events: int) -> None:
         (ids.arg_max(), f"too sparse for the dense ids of {num_events:,} events; use ids='map'."),
     ):
         assert row is not None
-        if not 0 <= ids[row] < _most_dense_nodes(num_events):
+        if not 0 <= ids[row] < max(_FEW_NODES, _NODES_PER_EVENT * num_events):
             raise bad_value(part, ids.name, row, ids[row], problem)
 
 
-def _numbers(part: Table, columns: tuple[str, ...], apart: Tensor | None) -> Tensor | None:
+def _numbers(part: Table, apart: Tensor | None) -> Tensor | None:
     """Return the numeric features of a part: its columns, then those kept apart."""
-    found = [read_numbers(part, columns)] if columns else []
+    found = [as_tensor(part.frame.get_column(_X))] if _X in part.frame.columns else []
     if apart is not None:
         found.append(apart[part.first_row : part.first_row + part.frame.height])
     return None if not found else found[0] if len(found) == 1 else torch.cat(found, dim=1)
