@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pres.data.datasets.raw import (
     RawEvents,
+    events_of,
     open_bare,
     open_by_name,
     open_by_place,
@@ -25,7 +26,6 @@ from pres.data.datasets.tgb import read_tgb
 from pres.data.datasets.tgl import read_tgl
 from pres.data.tabular.columns import resolve_columns
 from pres.data.tabular.rows import open_table
-from pres.data.tabular.times import read_times
 from pres.data.tabular.values import read_labels
 from pres.errors import RowCountError, UnreadableSourceError, one_line
 
@@ -66,11 +66,8 @@ def _read_parquet(files: Files, dataset: Dataset) -> RawEvents:
     tables = {role: open_table(path) for role, path in files.items() if role != "events"}
     relations = tables.pop("relations", None)
     wide = {role: read_features(table, tuple(table.frame.columns)) for role, table in tables.items()}
-    return RawEvents(
-        where=str(files["events"]),
-        src=read_integers(events, "src"),
-        dst=read_integers(events, "dst"),
-        t=read_times(events, "t")[0],
+    return events_of(
+        *(events, "src", "dst", "t"),
         x=wide.get("features"),
         relation=None if relations is None else read_integers(relations, relations.frame.columns[0]),
         label=None if label is None else read_labels(events, label),
@@ -100,14 +97,8 @@ _JODIE = {"user": pl.Int64, "item": pl.Int64, "time": pl.Float64, "label": pl.Fl
 def _read_jodie(files: Files, dataset: Dataset) -> RawEvents:
     """Return ``user, item, time, state label`` and then features; users and items count from 0 each."""
     table = open_by_place(files["events"], _JODIE, rest="f")
-    return RawEvents(
-        where=table.where,
-        src=read_integers(table, "user"),
-        dst=read_integers(table, "item"),
-        t=read_times(table, "time")[0],
-        x=read_features(table, tuple(name for name in table.frame.columns if name not in _JODIE)),
-        label=read_labels(table, "label"),
-    )
+    x = read_features(table, tuple(name for name in table.frame.columns if name not in _JODIE))
+    return events_of(table, "user", "item", "time", x=x, label=read_labels(table, "label"))
 
 
 _DGB = {"u": pl.Int64, "i": pl.Int64, "ts": pl.Float64, "label": pl.Float64, "idx": pl.Int64}
@@ -116,15 +107,8 @@ _DGB = {"u": pl.Int64, "i": pl.Int64, "ts": pl.Float64, "label": pl.Float64, "id
 def _read_dgb(files: Files, dataset: Dataset) -> RawEvents:
     """Return events with ids from 1 in one space; their features are an array, by edge index."""
     table = open_by_name(files["events"], _DGB)
-    index = read_integers(table, "idx")
-    return RawEvents(
-        where=table.where,
-        src=read_integers(table, "u"),
-        dst=read_integers(table, "i"),
-        t=read_times(table, "ts")[0],
-        x=_rows(files["features"], index) if "features" in files else None,
-        label=read_labels(table, "label"),
-    )
+    x = _rows(files["features"], read_integers(table, "idx")) if "features" in files else None
+    return events_of(table, "u", "i", "ts", x=x, label=read_labels(table, "label"))
 
 
 def _rows(path: Path, index: Tensor) -> Tensor:
@@ -150,20 +134,21 @@ _RENET_PARTS = ("train", "valid", "test")  # in order of time
 
 def _read_renet(files: Files, dataset: Dataset) -> RawEvents:
     """Return ``subject, relation, object, time`` of the three parts, one after the other."""
-    parts = []
-    for part in _RENET_PARTS:
-        table = open_bare(files[part], "\t", ("subject", "relation", "object", "time"))
-        ends = [read_integers(table, column) for column in ("subject", "relation", "object")]
-        parts.append((*ends, read_times(table, "time")[0]))
-    src, relation, dst, t = (torch.cat(column) for column in zip(*parts, strict=True))
-    return RawEvents(where=str(files["train"].parent), src=src, dst=dst, t=t, relation=relation)
+    names = ("subject", "relation", "object", "time")
+    tables = [open_bare(files[part], "\t", names) for part in _RENET_PARTS]
+    parts = [
+        events_of(table, "subject", "object", "time", relation=read_integers(table, "relation")).per_event()
+        for table in tables
+    ]
+    whole = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+    return RawEvents(str(files["train"].parent), **whole)
 
 
 def _read_snap(files: Files, dataset: Dataset) -> RawEvents:
     """Return ``source destination unix-time``, the time counted from the first, as in every other copy."""
     table = open_bare(files["events"], " ", ("src", "dst", "t"), exact=True)
-    src, dst, t = read_integers(table, "src"), read_integers(table, "dst"), read_times(table, "t")[0]
-    return RawEvents(where=table.where, src=src, dst=dst, t=t - t.min())
+    events = events_of(table, "src", "dst", "t")
+    return replace(events, t=events.t - events.t.min())
 
 
 FORMATS: Mapping[str, Format] = {

@@ -15,6 +15,7 @@ from polars._typing import PolarsDataType
 from torch import Tensor
 
 from pres.data.tabular.rows import Table, open_table
+from pres.data.tabular.times import read_times
 from pres.data.tabular.values import bad_value, read_ids, read_numbers
 from pres.errors import ColumnError, EmptySourceError, UnreadableSourceError, one_line
 
@@ -47,6 +48,12 @@ class RawEvents:
         """Return the events of some rows, in that order."""
         parts: dict[str, Any] = {name: part[rows] for name, part in self.per_event().items()}
         return dataclasses.replace(self, **parts)
+
+
+def events_of(table: Table, src: str, dst: str, t: str, **further: Any) -> RawEvents:
+    """Return the events of these columns, with what there is beside them."""
+    ends = read_integers(table, src), read_integers(table, dst)
+    return RawEvents(table.where, *ends, read_times(table, t)[0], **further)
 
 
 def read_integers(table: Table, column: str) -> Tensor:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import torch
 from torch import Tensor
 
-from pres.data.datasets.raw import RawEvents, open_by_name, read_integers
+from pres.data.datasets.raw import RawEvents, events_of, open_by_name, read_integers
 from pres.data.datasets.registry import Dataset
 from pres.data.tabular.times import read_times
 from pres.data.tabular.values import read_labels
@@ -24,16 +25,13 @@ _LABEL = {"node": pl.Int64, "time": pl.Float64, "label": pl.Float64}
 def read_tgl(files: Mapping[str, Path], dataset: Dataset) -> RawEvents:
     """Return the events of one id space; row k of the edge features belongs to edge k."""
     table = open_by_name(files["events"], _EDGE)
-    src, t = read_integers(table, "src"), read_times(table, "time")[0]
+    events = events_of(table, "src", "dst", "time")
     # GDELT's labels give the country of either end, not the state of the source: they are left alone.
     labelled = "labels" in files and dataset.counts is not None and dataset.counts.positives is not None
-    return RawEvents(
-        where=table.where,
-        src=src,
-        dst=read_integers(table, "dst"),
-        t=t,
+    return replace(
+        events,
         x=_tensor(files["features"]) if "features" in files else None,
-        label=_labels_of_sources(files["labels"], src, t) if labelled else None,
+        label=_labels_of_sources(files["labels"], events.src, events.t) if labelled else None,
         node_x=_tensor(files["node_features"]) if "node_features" in files else None,
     )
 
