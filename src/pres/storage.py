@@ -1,14 +1,28 @@
-"""Writing files so that a reader only ever sees a whole one."""
+"""Files and folders that a reader only ever sees whole, and that say when they no longer are.
+
+A write goes to a temporary name, from there to the disk, and then in one step to its own name. What a killed
+process leaves under a temporary name is removed by the next one that writes there.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-import tempfile
+import platform
+import re
+import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from pres.errors import StorageError
+from filelock import BaseFileLock, FileLock, Timeout
+
+from pres.errors import SourceNotFoundError, StorageError, UnreadableSourceError, one_line
+
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}(\.[^.]*)?")  # see `write_whole`
 
 
 @contextmanager
@@ -27,17 +41,19 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> Path:
     if path.exists() and not path.is_file():
         raise StorageError(f"cannot write {target}: it is not a file. Choose another name.")
     with storage_errors(target):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-        os.close(descriptor)
-        unfinished = Path(name)
+        make_folder(path.parent)
+        sweep(path.parent, path.name)
+        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}{path.suffix}")
+        lock = FileLock(unfinished)  # says to `sweep` that somebody still writes here
         try:
+            os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            lock.acquire(blocking=False)
             write(unfinished)
-            umask = os.umask(0)
-            os.umask(umask)
-            unfinished.chmod(0o666 & ~umask)  # as an ordinary file; a temporary one is private
+            sync(unfinished)
             unfinished.replace(path)
+            sync(path.parent)
         finally:
+            lock.release()
             unfinished.unlink(missing_ok=True)
     return target
 
@@ -45,3 +61,152 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> Path:
 def write_bytes(path: Path, content: bytes) -> Path:
     """Write a file with this content in one step; return ``path``."""
     return write_whole(path, lambda unfinished: unfinished.write_bytes(content))
+
+
+def write_json(path: Path, value: dict[str, Any]) -> Path:
+    """Write an object with its checksum in one step; return ``path``."""
+    known = json.loads(json.dumps(value))  # as a reader will have it: names are text, tuples are lists
+    text = json.dumps(known | {"sha256": _digest(known)}, indent=2, ensure_ascii=False) + "\n"
+    return write_bytes(path, text.encode("utf-8", "surrogatepass"))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object that `write_json` wrote, or raise that it is not there or no longer what it was."""
+    try:
+        found = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))
+    except FileNotFoundError:
+        raise SourceNotFoundError(f"{path}: no such file.") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise UnreadableSourceError(f"{path} is damaged: {one_line(error)}.") from None
+    if not isinstance(found, dict):
+        raise UnreadableSourceError(f"{path} is damaged: it holds no object.")
+    told = found.pop("sha256", None)
+    if told != _digest(found):
+        what = "it has no checksum" if told is None else "it is not what its checksum says"
+        raise UnreadableSourceError(f"{path} is damaged: {what}.")
+    return found
+
+
+def _digest(value: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def keep_previous(path: Path) -> None:
+    """Let a file that is to be replaced be found as ``<name>-previous`` too, in place of an older one."""
+    previous = previous_of(path)
+    if not path.exists():
+        return
+    with storage_errors(previous):
+        beside = path.with_name(f".{previous.name}.{secrets.token_hex(8)}{path.suffix}")
+        try:
+            os.link(path, beside)
+        except OSError:  # a file system without links: for a moment there is only the previous one
+            beside = path
+        try:
+            beside.replace(previous)
+        finally:
+            if beside != path:
+                beside.unlink(missing_ok=True)
+
+
+def previous_of(path: Path) -> Path:
+    """Return where the file before this one is kept."""
+    return path.with_name(f"{path.stem}-previous{path.suffix}")
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's list of names, is on the disk."""
+    if os.name == "nt" and path.is_dir():  # which opens no folders
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, as far as they are missing."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync(folder.parent)
+
+
+def sweep(folder: Path, name: str = "") -> None:
+    """Remove what killed processes left of unfinished files, of the file with that name or of all."""
+    for path in list(folder.iterdir()):
+        if path.name.startswith(f".{name}") and _TEMPORARY.fullmatch(path.name) and path.is_file():
+            lock = FileLock(path)
+            try:
+                lock.acquire(blocking=False)
+            except (Timeout, OSError):  # somebody writes it, or it is not ours
+                continue
+            path.unlink(missing_ok=True)
+            lock.release()
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Give a hidden folder to fill; at the end it gets the name ``folder``, or nothing is left behind.
+
+    ``folder`` must not exist, or be empty. A second process that makes the same one is refused meanwhile.
+    """
+    target = folder.resolve()
+    with storage_errors(folder, "Name a folder that does not exist yet."):
+        make_folder(target.parent)
+        lock = take(target.with_name(f".{target.name}.lock"), folder)
+        place = target.with_name(f".{target.name}-{secrets.token_hex(8)}")
+        try:
+            for stale in target.parent.glob(f".{_literally(target.name)}-{'[0-9a-f]' * 16}"):
+                shutil.rmtree(stale, ignore_errors=True)
+            place.mkdir()
+            yield place
+            for path in (*place.rglob("*"), place):
+                sync(path)
+            place.replace(target)
+            sync(target.parent)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+            Path(lock.lock_file).unlink(missing_ok=True)
+            lock.release()
+
+
+def _literally(name: str) -> str:
+    return re.sub(r"([*?[])", r"[\1]", name)
+
+
+def take(file: Path, what: Path) -> BaseFileLock:
+    """Return the lock at ``file``, held by this process until it is released or the process ends.
+
+    Raise, with the number of the process that holds it, if another writes ``what``.
+    """
+    lock = FileLock(file)
+    with storage_errors(what):
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:  # which is an error of the system, too
+            raise StorageError(
+                f"{what} is being written by {_holder(file)}. Wait until it ends, or stop it."
+            ) from None
+        try:
+            with file.open("r+b") as own:
+                own.write(f"{os.getpid()} on {platform.node()}".ljust(80).encode())
+        except BaseException:
+            lock.release()
+            raise
+    return lock
+
+
+def _holder(file: Path) -> str:
+    try:
+        told = file.read_text(errors="replace").strip()
+    except OSError:
+        told = ""
+    return f"process {told}" if told else "another process"
