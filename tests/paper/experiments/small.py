@@ -8,7 +8,7 @@ from pres.paper.experiments.budget import Budget
 from pres.paper.experiments.columns import columns
 from pres.paper.experiments.declaration import Experiment
 from pres.paper.experiments.executor import Executor, Outcome
-from pres.paper.experiments.figures import Curves
+from pres.paper.experiments.figures import curves
 from pres.paper.experiments.job import Job
 from pres.paper.experiments.registry import find
 from pres.paper.experiments.runner import Reproduction, reproduce
@@ -75,7 +75,7 @@ LITTLE = Experiment(
         "smoothing": ["off", "equations", "algorithm", "ours"],
     },
     table=columns("dataset", "model", "smoothing", "batch_size", "ap", "val_ap", "gain", "seconds"),
-    draw=Curves(),
+    draw=curves(),
 )
 
 

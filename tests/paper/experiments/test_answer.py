@@ -8,7 +8,7 @@ import pytest
 from pres.paper.experiments.answer import answer, draw, findings
 from pres.paper.experiments.figures import rendered
 from pres.paper.experiments.findings import of_rates, of_speed, of_steps
-from pres.paper.experiments.results import Groups
+from pres.paper.experiments.results import Results
 from pres.paper.experiments.table import Heading, Spread, Table
 from tests.paper.experiments.small import TINY
 
@@ -23,7 +23,7 @@ def row(smoothing: str, b: int, seed: int, ap: float, **more: Any) -> dict[str, 
         "batch_size": b,
         "seed": seed,
     } | more
-    return {"factors": factors, "measures": {"ap": ap, "seed_of": seed, "variant": None}}
+    return {"factors": factors, "measures": {"ap": ap, "variant": None}}
 
 
 def measured(dataset: str = "wikipedia", model: str = "tgn") -> list[dict[str, Any]]:
@@ -39,7 +39,7 @@ def measured(dataset: str = "wikipedia", model: str = "tgn") -> list[dict[str, A
 
 
 def test_both_differences_are_paired_by_seed_with_students_interval() -> None:
-    table = answer(Groups(TINY, tuple(measured())))
+    table = answer(Results(TINY, tuple(measured())))
     off, equations, *_ = table.rows
     assert off[:4] == ("wikipedia", "TGN", "without", 2) and off[5] is None and off[9] is None
     small, same = equations[4], equations[5]
@@ -54,7 +54,7 @@ def test_both_differences_are_paired_by_seed_with_students_interval() -> None:
 def test_the_lines_are_means_over_the_pairs_that_every_arm_has() -> None:
     whole = [*measured(), *measured(model="jodie")]
     partly = [one for one in measured(dataset="mooc") if one["factors"]["smoothing"] != "ours"]
-    lines = findings(Groups(TINY, (*whole, *partly)))
+    lines = findings(Results(TINY, (*whole, *partly)))
     assert len(lines) == 5 and all("over 2 pairs" in line for line in lines[:-1])
     assert lines[0].startswith(
         "without: b = 200 changes AP by −9.0 ± 0.7 points against b = 50 without PRES,"
@@ -62,11 +62,11 @@ def test_the_lines_are_means_over_the_pairs_that_every_arm_has() -> None:
     assert lines[1].startswith("Eqs. 6–8, 10: b = 200 changes AP by −7.0 ± 1.4 points")
     assert "and by +2.0 ± 0.7 against b = 200 without" in lines[1]  # √(1² + 1²) / 2
     assert lines[-1] == "The paper's Table 1, for the same pairs: −0.3 points."
-    assert findings(Groups(TINY, tuple(partly))) == [] and findings(Groups(TINY, ())) == []
+    assert findings(Results(TINY, tuple(partly))) == [] and findings(Results(TINY, ())) == []
 
 
 def test_one_seed_has_no_interval() -> None:
-    groups = Groups(TINY, tuple(one for one in measured() if one["factors"]["seed"] == 0))
+    groups = Results(TINY, tuple(one for one in measured() if one["factors"]["seed"] == 0))
     cell = answer(groups).rows[1][5]
     assert isinstance(cell, Spread) and cell.interval is None and cell.count == 1
     assert "+1.0 against b = 200 without" in findings(groups)[1]
@@ -83,7 +83,7 @@ def test_an_interval_is_shown_with_its_bounds_and_survives_a_file() -> None:
 
 
 def test_the_figure_has_both_panels_and_the_papers_points() -> None:
-    figure = draw(Groups(TINY, tuple(measured())))
+    figure = draw(Results(TINY, tuple(measured())))
     assert figure is not None
     left, right = figure.axes
     assert left.get_title().endswith("b = 50 without PRES")
@@ -91,16 +91,16 @@ def test_the_figure_has_both_panels_and_the_papers_points() -> None:
     assert len(left.containers) == 4 and len(right.containers) == 3  # without PRES is the right one's zero
     assert len(left.collections) > len(right.collections)
     assert rendered(figure, "png").startswith(b"\x89PNG")
-    assert draw(Groups(TINY, ())) is None
+    assert draw(Results(TINY, ())) is None
 
 
 def test_the_better_rate_the_steps_and_the_speeds_are_told() -> None:
     rates = [row("off", 50, 0, 0.9, lr=1e-4), row("off", 50, 0, 0.8, lr=1e-3)]
     for one, value in zip(rates, (0.7, 0.8), strict=True):
         one["measures"]["val_ap"] = value
-    assert of_rates(Groups(TINY, tuple(rates))) == ["The better rate on validation: TGN on wikipedia 0.001."]
+    assert of_rates(Results(TINY, tuple(rates))) == ["The better rate on validation: TGN on wikipedia 0.001."]
     steps = [row("off", 50, 0, 0.9), row("off", 200, 0, 0.8), row("off", 200, 0, 0.88, step_size=50)]
-    assert of_steps(Groups(TINY, tuple(steps))) == [
+    assert of_steps(Results(TINY, tuple(steps))) == [
         "b = 200 changes AP by −10.0 points against b = 50, and by −2.0 with steps of 50, on average over 1 "
         "pair."
     ]
@@ -108,5 +108,5 @@ def test_the_better_rate_the_steps_and_the_speeds_are_told() -> None:
     arms = [row(*arm, 0, 0.9) for arm in timed]
     for one, seconds in zip(arms, timed.values(), strict=True):
         one["measures"]["seconds"] = seconds
-    (line,) = of_speed(Groups(TINY, tuple(arms)))
+    (line,) = of_speed(Results(TINY, tuple(arms)))
     assert line.startswith("Speed-up of b = 200 against b = 50 without PRES: without 3.00, Eqs. 6–8, 10 2.00")

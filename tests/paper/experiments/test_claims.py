@@ -3,7 +3,7 @@
 from typing import Any
 
 from pres.paper.experiments.claims import agreement, claims
-from pres.paper.experiments.results import Groups
+from pres.paper.experiments.results import Results
 from tests.paper.experiments.small import TINY
 
 SGD: dict[str, Any] = {
@@ -31,7 +31,7 @@ def coherence(median: float, not_positive: float, beta: float) -> dict[str, Any]
 
 
 def holds(*rows: dict[str, Any]) -> list[Any]:
-    return [cells[-1] for cells in claims(Groups(TINY, rows)).rows]
+    return [cells[-1] for cells in claims(Results(TINY, rows)).rows]
 
 
 def test_proposition_1_holds_where_every_setting_is_nearer() -> None:
@@ -55,7 +55,7 @@ def test_theorem_2_has_no_bound_without_coherence() -> None:
     good = common | {"bound": 7.0, "mu": 0.5, "sgd": SGD}
     bad = common | {"bound": None, "mu": -0.25, "mu_before": -0.25, "sgd": None}
     bad |= {"no_descent": "the assumption μ > 0 fails"}
-    table = claims(Groups(TINY, (row("convergence", good), row("convergence", bad, model="apan"))))
+    table = claims(Results(TINY, (row("convergence", good), row("convergence", bad, model="apan"))))
     assert [cells[-1] for cells in table.rows] == [True, False]
     assert "μ = −0.25 of 5 events: the assumption μ > 0 fails" in str(table.rows[1][3])
     assert "no SGD run" in str(table.rows[1][3]) and "says nothing" not in str(table.rows[0][3])
@@ -69,7 +69,7 @@ def test_theorem_2_rests_on_plain_sgd_and_not_on_adam() -> None:
     rows = [row("convergence", adam | {"sgd": run}, model=str(i)) for i, run in enumerate(runs)]
     assert holds(*rows) == [True, False, False, False]
     empty = row("convergence", adam | {"sgd": SGD | {"bound": 70.0, "vacuous": True, "mu_after": None}})
-    (cells,) = claims(Groups(TINY, (empty,))).rows
+    (cells,) = claims(Results(TINY, (empty,))).rows
     assert cells[-1] is True and "before training, 9, so it says nothing" in str(cells[3])
 
 
@@ -77,5 +77,5 @@ def test_the_objective_is_held_against_training_without_it() -> None:
     assert holds(coherence(0.9, 0.0, 0.0), coherence(0.95, 0.0, 0.1)) == [True, True]
     assert holds(coherence(0.9, 0.1, 0.0), coherence(0.8, 0.0, 0.1)) == [False, False]
     assert holds(coherence(0.8, 0.0, 0.1)) == []  # nothing to hold it against
-    groups = Groups(TINY, (coherence(0.9, 0.1, 0.0), coherence(0.95, 0.0, 0.1)))
+    groups = Results(TINY, (coherence(0.9, 0.1, 0.0), coherence(0.95, 0.0, 0.1)))
     assert agreement(groups) == ["1 of 2 claims agree with what was measured."]

@@ -7,7 +7,7 @@ import pytest
 
 from pres.paper.experiments.figures import rendered
 from pres.paper.experiments.registry import EXPERIMENTS
-from pres.paper.experiments.results import Groups
+from pres.paper.experiments.results import Results
 from tests.paper.experiments.small import TINY
 
 
@@ -17,14 +17,13 @@ def row(**factors: Any) -> dict[str, Any]:
         "ap": 0.9 + factors.get("seed", 0) / 100,
         "seconds": 2.0,
         "peak": 12.0,
-        "seed_of": factors.get("seed", 0),
         "iteration": [5, 10],
         "val_ap_of_epoch": [0.8, 0.9],
     }
     return {"factors": place | {"batch_size": 50} | factors, "measures": measures}
 
 
-GROUPS = Groups(
+RESULTS = Results(
     TINY,
     (
         row(),
@@ -43,7 +42,7 @@ def test_every_declared_figure_is_drawn_and_twice_the_same(name: str) -> None:
     assert draw is not None
     pictures = []
     for _ in range(2):
-        figure = draw(GROUPS)
+        figure = draw(RESULTS)
         assert figure is not None
         pictures.append((rendered(figure, "svg"), rendered(figure, "png")))
     assert pictures[0] == pictures[1]
@@ -52,5 +51,5 @@ def test_every_declared_figure_is_drawn_and_twice_the_same(name: str) -> None:
 
 
 def test_where_nothing_was_measured_nothing_is_drawn() -> None:
-    nothing = Groups(TINY, ())
+    nothing = Results(TINY, ())
     assert [EXPERIMENTS[name].draw(nothing) for name in DRAWN] == [None] * len(DRAWN)  # type: ignore[misc]

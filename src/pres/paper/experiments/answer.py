@@ -12,82 +12,78 @@ from matplotlib.figure import Figure
 
 from pres.figure import COLOURS, GREY, new_figure, tidy
 from pres.paper.experiments import paper
-from pres.paper.experiments.columns import COLUMNS, VARIANT_NAMES
+from pres.paper.experiments.columns import COLUMNS, VARIANT_NAMES, Column, difference, measure, table_of
+from pres.paper.experiments.figures import legend_below
 from pres.paper.experiments.findings import VARIANTS
-from pres.paper.experiments.results import Group, Groups
-from pres.paper.experiments.table import Cell, Heading, Spread, Table, signed
+from pres.paper.experiments.results import Place, Results
+from pres.paper.experiments.table import Heading, Spread, Table, signed
 
-_STYLES: dict[str, dict[str, Any]] = {
-    "off": {"color": COLOURS[5], "marker": "x"},
-    "equations": {"color": COLOURS[0], "marker": "o"},
-    "algorithm": {"color": COLOURS[1], "marker": "s"},
-    "ours": {"color": COLOURS[2], "marker": "^"},
-}
+SMALL, SAME = "ap_against_small", "ap_against_same"
+_COLOURS = dict(zip(VARIANTS, (COLOURS[5], *COLOURS[:3]), strict=True))
+_MARKERS = dict(zip(VARIANTS, "xos^", strict=True))
 
 
-def answer(groups: Groups) -> Table:
+def answer(results: Results) -> Table:
     """Return the differences of the larger batch, without PRES and with each reading of it."""
-    small, large = groups.budget.pair
-    differences = {
-        "against_small": f"AP − without at {small:,}",
-        "against_same": f"AP − without at {large:,}",
-        "small_200": f"AP (b 200) − without at {small:,}",
-        "same_200": f"AP (b 200) − without at {large:,}",
-        "same_live": f"AP (live) − without at {large:,}",
-    }
-    headings = (
-        COLUMNS["dataset"].heading,
-        COLUMNS["model"].heading,
-        Heading("smoothing", f"PRES at b = {large:,}"),
-        Heading("seeds", "seeds"),
-        *(Heading(name, title, signed=True, interval=True) for name, title in differences.items()),
-        Heading("paper", "the paper's, of its pair", signed=True),
+    small, large = results.budget.pair
+
+    def of_pres(place: Place, name: str) -> Any:
+        return None if place["smoothing"] == "off" else place[name]
+
+    differences = (
+        ("against_small", f"AP − without at {small:,}", SMALL),
+        ("against_same", f"AP − without at {large:,}", lambda place: of_pres(place, SAME)),
+        ("small_200", f"AP (b 200) − without at {small:,}", "ap_200_against_small"),
+        (
+            "same_200",
+            f"AP (b 200) − without at {large:,}",
+            lambda place: of_pres(place, "ap_200_against_same"),
+        ),
+        ("same_live", f"AP (live) − without at {large:,}", "ap_live_against_same"),
     )
-    rows: list[tuple[Cell, ...]] = []
-    for group in _larger(groups):
-        changed, off = group.against_small(), group["smoothing"] == "off"
-        if changed is None:
-            continue
-        place = COLUMNS["dataset"].cell(group), COLUMNS["model"].cell(group)
-        small_200, live = group.against_small("ap_200"), group.against_same("ap_live", other="ap")
-        worth, worth_200 = (None, None) if off else (group.against_same(), group.against_same("ap_200"))
-        printed = None if off else paper.ap_change(group["dataset"], group["model"])
-        shown = *place, VARIANT_NAMES[group["smoothing"]], changed.count
-        rows.append((*shown, changed, worth, small_200, worth_200, live, printed))
-    return Table(headings, tuple(rows))
+    chosen = (
+        COLUMNS["dataset"],
+        COLUMNS["model"],
+        Column(Heading("smoothing", f"PRES at b = {large:,}"), COLUMNS["smoothing"].cell),
+        measure("seeds", "seeds", lambda place: place[SMALL].count),
+        *(difference(*one, interval=True) for one in differences),
+        difference("paper", "the paper's, of its pair", lambda place: of_pres(place, "paper_change")),
+    )
+    return table_of(chosen, _larger(results))
 
 
-def findings(groups: Groups) -> list[str]:
+def findings(results: Results) -> list[str]:
     """Return the mean differences over the pairs of model and stream that every arm has."""
-    small, large = groups.budget.pair
-    pairs = [pair for pair in _pairs(groups) if all(_of(groups, pair, one) is not None for one in VARIANTS)]
-    if not pairs:
+    small, large = results.budget.pair
+    own = {smoothing: [_of(results, pair, smoothing) for pair in _pairs(results)] for smoothing in VARIANTS}
+    whole = [arms for arms in zip(*own.values(), strict=True) if None not in arms]
+    if not whole:
         return []
     lines = []
-    for smoothing in VARIANTS:
-        own = [group for pair in pairs if (group := _of(groups, pair, smoothing)) is not None]
-        changed, worth = _mean([g.against_small() for g in own]), _mean([g.against_same() for g in own])
+    for smoothing, places in zip(VARIANTS, zip(*whole, strict=True), strict=True):
+        changed, worth = (_mean([place[name] for place in places if place]) for name in (SMALL, SAME))
         itself = "" if smoothing == "off" else f", and by {worth} against b = {large:,} without"
         lines.append(
             f"{VARIANT_NAMES[smoothing]}: b = {large:,} changes AP by {changed} points against b = "
-            f"{small:,} without PRES{itself}, on average over {len(pairs)} pairs of model and stream."
+            f"{small:,} without PRES{itself}, on average over {len(whole)} pairs of model and stream."
         )
-    printed = [value for pair in pairs if (value := paper.ap_change(*pair)) is not None]
+    changes = [arms[0]["paper_change"] for arms in whole if arms[0]]
+    printed = [change for change in changes if change is not None]
     if printed:
         lines.append(f"The paper's Table 1, for the same pairs: {signed(fmean(printed))} points.")
     return lines
 
 
-def draw(groups: Groups) -> Figure | None:
+def draw(results: Results) -> Figure | None:
     """Return both differences with their confidence intervals, one row for each model and stream."""
-    pairs = _pairs(groups)
+    pairs = _pairs(results)
     if not pairs:
         return None
-    small, large = groups.budget.pair
+    small, large = results.budget.pair
     figure = new_figure(10, 1.4 + 0.62 * len(pairs))
     left, right = figure.subplots(1, 2, sharey=True)
-    _draw_differences(left, groups, pairs, VARIANTS, "against_small")
-    _draw_differences(right, groups, pairs, VARIANTS[1:], "against_same")
+    _draw_differences(left, results, VARIANTS, SMALL)
+    _draw_differences(right, results, VARIANTS[1:], SAME)
     for row, pair in enumerate(pairs):
         printed = paper.ap_change(*pair)
         if printed is not None:
@@ -102,43 +98,42 @@ def draw(groups: Groups) -> Figure | None:
         panel.set_yticks(range(len(pairs)), [f"{model.upper()}, {dataset}" for dataset, model in pairs])
     left.invert_yaxis()
     handles, labels = left.get_legend_handles_labels()
-    shown = dict(zip(labels, handles, strict=True))
-    place: dict[str, Any] = {"loc": "outside lower center", "ncols": 5, "frameon": False, "fontsize": 9}
-    figure.legend(shown.values(), shown.keys(), **place)
+    legend_below(figure, dict(zip(labels, handles, strict=True)), ncols=5)
     return figure
 
 
-def _draw_differences(
-    panel: Axes, groups: Groups, pairs: Sequence[tuple[str, str]], variants: Sequence[str], compared: str
-) -> None:
+def _draw_differences(panel: Axes, results: Results, variants: Sequence[str], measured: str) -> None:
     """Draw a difference of every variant and pair; those of a pair are one below the other."""
     for i, smoothing in enumerate(variants):
-        for row, pair in enumerate(pairs):
-            group = _of(groups, pair, smoothing)
-            found: Spread | None = None if group is None else getattr(group, compared)()
+        for row, pair in enumerate(_pairs(results)):
+            place = _of(results, pair, smoothing)
+            found: Spread | None = None if place is None else place[measured]
             if found is not None:
                 low, high = found.interval or (found.mean, found.mean)
-                error, y = (
-                    [[found.mean - low], [high - found.mean]],
-                    row + 0.16 * (i - (len(variants) - 1) / 2),
-                )
-                style = _STYLES[smoothing] | {"linestyle": "", "markersize": 5, "capsize": 2}
-                panel.errorbar(found.mean, y, xerr=error, label=VARIANT_NAMES[smoothing], **style)
+                error = [[found.mean - low], [high - found.mean]]
+                style: dict[str, Any] = {
+                    "color": _COLOURS[smoothing],
+                    "marker": _MARKERS[smoothing],
+                    "linestyle": "",
+                }
+                y, name = row + 0.16 * (i - (len(variants) - 1) / 2), VARIANT_NAMES[smoothing]
+                panel.errorbar(found.mean, y, xerr=error, label=name, markersize=5, capsize=2, **style)
 
 
-def _pairs(groups: Groups) -> list[tuple[str, str]]:
-    """Return the streams and models of which the larger batch was measured beside the smaller."""
-    measured = [group for group in _larger(groups) if group.against_small() is not None]
-    return list(dict.fromkeys((group["dataset"], group["model"]) for group in measured))
+def _larger(results: Results) -> list[Place]:
+    """Return the larger batches that were measured beside the smaller."""
+    return [place for place in results.where(batch_size=results.budget.pair[1]) if place[SMALL] is not None]
 
 
-def _larger(groups: Groups) -> list[Group]:
-    return groups.where(batch_size=groups.budget.pair[1])
+def _pairs(results: Results) -> list[tuple[str, str]]:
+    """Return the streams and models of which there are some."""
+    return list(dict.fromkeys((place["dataset"], place["model"]) for place in _larger(results)))
 
 
-def _of(groups: Groups, pair: tuple[str, str], smoothing: str) -> Group | None:
-    place = {"dataset": pair[0], "model": pair[1], "batch_size": groups.budget.pair[1]}
-    return groups.one(**place, smoothing=smoothing)
+def _of(results: Results, pair: tuple[str, str], smoothing: str) -> Place | None:
+    dataset, model = pair
+    own = results.where(dataset=dataset, model=model, smoothing=smoothing, batch_size=results.budget.pair[1])
+    return own[0] if own else None
 
 
 def _mean(spreads: Sequence[Spread | None]) -> str:

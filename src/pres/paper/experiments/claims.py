@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pres.paper.experiments.results import Group, Groups
+from pres.paper.experiments.results import Results
 from pres.paper.experiments.table import Cell, Heading, Table
 
 MEASUREMENTS = [("variance", 0.0), ("convergence", 0.0), ("coherence", 0.0), ("coherence", 0.1)]  # with β
@@ -18,16 +18,21 @@ HEADINGS = (
 )
 
 
-def claims(groups: Groups) -> Table:
+def claims(results: Results) -> Table:
     """Return one row per claim and model."""
     rows: list[tuple[Cell, ...]] = []
-    for group in groups:
-        of = {name: values[0] for name, values in group.values.items()}
-        rows += _ROWS[group["measurement"]](of, group)
+    without: dict[str, dict[str, Any]] = {}  # coherence after training without the objective, by model
+    for row in results.rows:
+        factors, of = row["factors"], row["measures"]
+        if factors["measurement"] == "coherence":
+            rows += _coherence(of, factors["beta"], without.get(_on(of)))
+            without |= {} if factors["beta"] else {_on(of): of}
+        else:
+            rows += _ROWS[factors["measurement"]](of)
     return Table(HEADINGS, tuple(rows))
 
 
-def _state_space(of: dict[str, Any], group: Group) -> Iterator[tuple[Cell, ...]]:
+def _state_space(of: dict[str, Any]) -> Iterator[tuple[Cell, ...]]:
     settings = dict.fromkeys((row["previous"], row["gain"]) for row in of["rows"])
     for previous, gain in settings:
         own = [row for row in of["rows"] if (row["previous"], row["gain"]) == (previous, gain)]
@@ -45,7 +50,7 @@ def _state_space(of: dict[str, Any], group: Group) -> Iterator[tuple[Cell, ...]]
             )
 
 
-def _variance(of: dict[str, Any], group: Group) -> Iterator[tuple[Cell, ...]]:
+def _variance(of: dict[str, Any]) -> Iterator[tuple[Cell, ...]]:
     mean = next(found for found in of["exponents"] if found["loss"] == "mean")
     fitted = mean["fitted"]["epoch"]
     rows = [row for row in of["rows"] if row["loss"] == "mean"]
@@ -60,7 +65,7 @@ def _variance(of: dict[str, Any], group: Group) -> Iterator[tuple[Cell, ...]]:
     )
 
 
-def _convergence(of: dict[str, Any], group: Group) -> Iterator[tuple[Cell, ...]]:
+def _convergence(of: dict[str, Any]) -> Iterator[tuple[Cell, ...]]:
     sgd = of["sgd"]
     if sgd is None:
         mu = "" if of["mu_before"] is None else f"μ = {of['mu_before']:.3g} of {of['mu_samples']} events: "
@@ -82,40 +87,35 @@ def _convergence(of: dict[str, Any], group: Group) -> Iterator[tuple[Cell, ...]]
     )
 
 
-def _coherence(of: dict[str, Any], group: Group) -> Iterator[tuple[Cell, ...]]:
-    if not group["beta"]:
-        rows = [row for row in of["rows"] if row["quantiles"] is not None]
+def _coherence(of: dict[str, Any], beta: float, without: dict[str, Any] | None) -> Iterator[tuple[Cell, ...]]:
+    rows = {row["batch_size"]: row for row in of["rows"] if row["quantiles"] is not None}
+    medians = {size: row["quantiles"]["0.5"] for size, row in rows.items()}
+    if not beta:
         said = "; ".join(
-            f"b = {row['batch_size']:,}: median μ {row['quantiles']['0.5']:.2f}, "
-            f"{row['not_positive']:.0%} ≤ 0"
-            for row in rows
+            f"b = {size:,}: median μ {medians[size]:.2f}, {row['not_positive']:.0%} ≤ 0"
+            for size, row in rows.items()
         )
         yield (
             "Definition 3: memory coherence is above 0, also in large batches",
             _on(of),
             "μ > 0 is what Theorem 2 rests on",
             _minus(said),
-            bool(rows) and all(row["not_positive"] == 0 for row in rows),
+            bool(rows) and all(row["not_positive"] == 0 for row in rows.values()),
         )
-        return
-    same = {name: group[name] for name in ("measurement", "dataset", "model")}
-    without = group.all.one(**same, beta=0.0)
-    if without is None:
-        return
-    pairs = [
-        (row["batch_size"], row["quantiles"]["0.5"], bare["quantiles"]["0.5"])
-        for row, bare in zip(of["rows"], without.only("rows"), strict=True)
-        if row["quantiles"] is not None and bare["quantiles"] is not None
-    ]
-    raised = sum(with_it > bare for _, with_it, bare in pairs)
-    said = "; ".join(f"b = {size:,}: median μ {bare:.2f} → {with_it:.2f}" for size, with_it, bare in pairs)
-    yield (
-        f"Eq. 10: the objective (β = {group['beta']:g}) raises memory coherence",
-        _on(of),
-        "smoothing memory raises μ",
-        _minus(f"raised at {raised} of {len(pairs)} sizes ({said})"),
-        bool(pairs) and raised == len(pairs),
-    )
+    elif without is not None:
+        bare = {row["batch_size"]: row["quantiles"]["0.5"] for row in without["rows"] if row["quantiles"]}
+        pairs = [(size, bare[size], median) for size, median in medians.items() if size in bare]
+        raised = sum(median > before for _, before, median in pairs)
+        said = "; ".join(
+            f"b = {size:,}: median μ {before:.2f} → {median:.2f}" for size, before, median in pairs
+        )
+        yield (
+            f"Eq. 10: the objective (β = {beta:g}) raises memory coherence",
+            _on(of),
+            "smoothing memory raises μ",
+            _minus(f"raised at {raised} of {len(pairs)} sizes ({said})"),
+            bool(pairs) and raised == len(pairs),
+        )
 
 
 def _minus(text: str) -> str:
@@ -131,11 +131,10 @@ _ROWS = {
     "state-space": _state_space,
     "variance": _variance,
     "convergence": _convergence,
-    "coherence": _coherence,
 }
 
 
-def agreement(groups: Groups) -> list[str]:
+def agreement(results: Results) -> list[str]:
     """Return how many of the claims agree with what was measured."""
-    rows = claims(groups).rows
+    rows = claims(results).rows
     return [f"{sum(row[-1] is True for row in rows)} of {len(rows)} claims agree with what was measured."]

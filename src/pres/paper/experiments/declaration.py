@@ -13,7 +13,7 @@ from pres.models import registry
 from pres.paper.experiments.available import has_labels
 from pres.paper.experiments.budget import Budget
 from pres.paper.experiments.job import Job, Kind, Point, arm_name
-from pres.paper.experiments.results import Groups
+from pres.paper.experiments.results import Results
 from pres.paper.experiments.table import Table
 from pres.smoothing import PRES
 from pres.training.config import TrainConfig
@@ -68,9 +68,9 @@ class Experiment:
     kind: Kind = "train"
     datasets: tuple[str, ...]
     vary: Factors  # besides datasets and seeds
-    table: Callable[[Groups], Table]
-    draw: Callable[[Groups], Figure | None] | None = None
-    findings: Callable[[Groups], list[str]] = lambda groups: []
+    table: Callable[[Results], Table]
+    draw: Callable[[Results], Figure | None] | None = None
+    findings: Callable[[Results], list[str]] = lambda results: []
     note: str = ""  # how this differs from the paper, beyond what all experiments share
     labelled: bool = False  # whether a dataset needs labels
     seeded: bool = True  # whether it is repeated with several seeds

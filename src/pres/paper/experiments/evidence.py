@@ -19,7 +19,7 @@ from pres.paper.experiments.declaration import Experiment, Request
 from pres.paper.experiments.figures import rendered
 from pres.paper.experiments.folder import PICTURE, JobFolder, read_json, write_json
 from pres.paper.experiments.job import Point
-from pres.paper.experiments.results import Groups, gathered
+from pres.paper.experiments.results import Results, gathered
 from pres.paper.experiments.table import Table
 from pres.storage import write_bytes
 
@@ -105,8 +105,8 @@ def collect(
     """Write and return what an experiment found, from the results in the job folders under ``root``."""
     folders = [(point, JobFolder(root, point.job)) for point in experiment.points(request)]
     finished = [(point, folder) for point, folder in folders if folder.finished]
-    groups = gathered(request.budget, [(point, folder.result()) for point, folder in finished])
-    pictures = _pictures(experiment, groups, finished)
+    results = gathered(request.budget, [(point, folder.result()) for point, folder in finished])
+    pictures = _pictures(experiment, results, finished)
     asked = experiment.asked(request)
     skipped = {name: missing[name] for name in asked if name in missing}
     if experiment.labelled:
@@ -118,26 +118,26 @@ def collect(
         says=experiment.says,
         budget=request.budget.name,
         seeds=max(map(request.seeds_of, asked), default=1) if experiment.seeded else 1,
-        protocol=_protocol(experiment, request, groups),
+        protocol=_protocol(experiment, request, results),
         command=command,
-        table=experiment.table(groups),
-        findings=tuple(experiment.findings(groups)) if groups.all else (),
+        table=experiment.table(results),
+        findings=tuple(experiment.findings(results)) if results.rows else (),
         figures=tuple(pictures),
         skipped=skipped,
         failed={f.job.title: failures[f.job.name] for _, f in folders if f.job.name in failures},
         jobs=tuple(dict.fromkeys(folder.job.name for _, folder in finished)),
     )
-    EvidenceFolder(root).write(found, groups.rows, pictures)
+    EvidenceFolder(root).write(found, results.rows, pictures)
     return found
 
 
-def _protocol(experiment: Experiment, request: Request, groups: Groups) -> str:
+def _protocol(experiment: Experiment, request: Request, results: Results) -> str:
     """Return one line on how this was done."""
     budget = request.budget
     how = [f"Budget {budget.name}"]
     if experiment.kind == "train":
-        epochs = ", ".join(str(count) for count in groups.distinct("epochs"))
-        seeds = max((len(group.values["seed_of"]) for group in groups), default=0)  # so far
+        epochs = ", ".join(str(count) for count in results.distinct("epochs"))
+        seeds = max((place["seeds"] for place in results.places), default=0)  # so far
         how += [
             f"TGL's protocol, {budget.streams}, {epochs} epochs, {seeds} seed{'s' if seeds > 1 else ''}, CPU "
             f"with one thread a job (the paper: {_THEIRS})"
@@ -145,19 +145,19 @@ def _protocol(experiment: Experiment, request: Request, groups: Groups) -> str:
     elif experiment.kind != "dataset":
         how += [f"{budget.streams}, CPU with one thread a job"]
     lacking = {
-        f"{group['dataset']} is the variant “{group.only('variant')}” here"
-        for group in groups
-        if group["dataset"] is not None and group.only("variant") is not None
+        f"{place['dataset']} is the variant “{place['variant']}” here"
+        for place in results.places
+        if place["dataset"] is not None and place["variant"] is not None
     }
     line = "; ".join([*how, *sorted(lacking)]) + "."
     return f"{line} {experiment.note}".strip()
 
 
 def _pictures(
-    experiment: Experiment, groups: Groups, finished: Sequence[tuple[Point, JobFolder]]
+    experiment: Experiment, results: Results, finished: Sequence[tuple[Point, JobFolder]]
 ) -> dict[str, bytes]:
     """Return the pictures of an experiment by file name: as declared, or those that its jobs drew."""
-    figure = experiment.draw(groups) if experiment.draw is not None and groups.all else None
+    figure = experiment.draw(results) if experiment.draw is not None and results.rows else None
     if figure is not None:
         return {f"{experiment.name}.{kind}": rendered(figure, kind) for kind in ("svg", "png")}
     found = {}

@@ -12,12 +12,13 @@ from pres.paper.experiments.table import Spread
 
 
 @dataclass(frozen=True)
-class Trained:
-    """One pair of cells of Table 1."""
+class Printed:
+    """A cell of Table 1, and that of Table 2 if there is one."""
 
     ap: Spread
     speed_up: float
-    seconds: int  # for one epoch, on one of four V100
+    seconds: float  # for one epoch, on one of four V100
+    auc: Spread | None
 
 
 # Vertices, edges and edge features of its datasets, in the order of its tables.
@@ -64,34 +65,36 @@ def _cells(table: str, width: int) -> dict[tuple[str, str, str], tuple[float, ..
     return found
 
 
-def _printed(mean: float, std: float) -> Spread:
+def _spread(mean: float, std: float) -> Spread:
     """Return a cell in percent, as printed: mean and standard deviation over the paper's trials."""
     return Spread(mean, std, PAPER_SEEDS, printed=True)
 
 
-TABLE_1 = {
-    place: Trained(_printed(mean, std), speed_up, int(seconds))
+_AUCS = {place: _spread(*cell) for place, cell in _cells(_TABLE_2, 2).items()}
+PRINTED = {
+    place: Printed(_spread(mean, std), speed_up, seconds, _AUCS.get(place))
     for place, (mean, std, speed_up, seconds) in _cells(_TABLE_1, 4).items()
 }
-TABLE_2 = {place: _printed(*cell) for place, cell in _cells(_TABLE_2, 2).items()}
-PAIRS = [(dataset, model) for dataset, model, pres in TABLE_1 if pres == "PRES"]
+PAIRS = [(dataset, model) for dataset, model, pres in PRINTED if pres == "PRES"]
+
+
+def printed(dataset: str, model: str, pres: bool) -> Printed | None:
+    """Return the cells of a dataset and a model, with PRES at the larger batch or without at the smaller."""
+    return PRINTED.get((dataset, model, "PRES" if pres else "off"))
 
 
 def ap_change(dataset: str, model: str) -> float | None:
     """Return what PRES at the larger batch changes in Table 1, in points of AP."""
-    with_pres, without = (TABLE_1.get((dataset, model, pres)) for pres in ("PRES", "off"))
-    return None if with_pres is None or without is None else with_pres.ap.mean - without.ap.mean
+    after, before = (printed(dataset, model, pres) for pres in (True, False))
+    return None if after is None or before is None else after.ap.mean - before.ap.mean
 
 
 def auc_changes() -> list[float]:
     """Return by how many points ROC-AUC changes with PRES, for every pair of cells of Table 2."""
-    return [
-        cell.mean - TABLE_2[dataset, model, "off"].mean
-        for (dataset, model, pres), cell in TABLE_2.items()
-        if pres == "PRES"
-    ]
+    places = [(d, m) for d, m, pres in _AUCS if pres == "PRES"]
+    return [_AUCS[*place, "PRES"].mean - _AUCS[*place, "off"].mean for place in places]
 
 
 def trade_offs() -> list[tuple[float, float]]:
     """Return speed-up and AP lost (in points) of every pair of cells of Table 1."""
-    return [(TABLE_1[d, m, "PRES"].speed_up, -(ap_change(d, m) or 0.0)) for d, m in PAIRS]
+    return [(PRINTED[d, m, "PRES"].speed_up, -(ap_change(d, m) or 0.0)) for d, m in PAIRS]

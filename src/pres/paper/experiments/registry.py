@@ -8,7 +8,7 @@ from pres.errors import UnknownExperimentError, nearest
 from pres.paper.experiments import answer, claims, findings
 from pres.paper.experiments.columns import columns
 from pres.paper.experiments.declaration import MODELS, RATES, Experiment, Factors
-from pres.paper.experiments.figures import Curves, Lines, trade_off
+from pres.paper.experiments.figures import curves, lines, trade_off
 from pres.paper.experiments.paper import DATASETS, OTHER_METHODS
 
 _ALL_DATASETS = tuple(DATASETS)
@@ -88,7 +88,7 @@ _EXPERIMENTS = (
             *("ap_200", "ap_destinations", "ap_live", "ap_200_live", "paper_ap", "ap_difference"),
             *("seconds", "speed_up", "paper_speed_up"),
         ),
-        draw=Lines(),
+        draw=lines(),
         findings=findings.of_table_1,
         note=(
             "The paper does not say its pair of batch sizes; ours is four times apart, as its text says. The "
@@ -166,7 +166,7 @@ _EXPERIMENTS = (
         datasets=_JODIE,
         vary={"model": MODELS, "batch_size": "small_batches", "smoothing": ["off"]},
         table=columns("dataset", "model", "batch_size", "ap", *_TABLE_1, "seconds"),
-        draw=Lines(lines=("model",), panels=("dataset",)),
+        draw=lines(by="model", panels=("dataset",)),
         findings=findings.of_small_batches,
         note=_UNPRINTED,
     ),
@@ -178,7 +178,7 @@ _EXPERIMENTS = (
         datasets=_JODIE,
         vary={"model": MODELS, "smoothing": _WITH_AND_WITHOUT, "batch_size": "batches"},
         table=columns(*_PLACE, "ap", *_TABLE_1, "seconds"),
-        draw=Lines(),
+        draw=lines(),
         findings=findings.of_batch_sizes,
         note=_UNPRINTED,
     ),
@@ -190,7 +190,7 @@ _EXPERIMENTS = (
         datasets=("wikipedia",),
         vary={"model": MODELS, "batch_size": "large_batch", "smoothing": _WITH_AND_WITHOUT},
         table=columns(*_PLACE, "first_ap", "val_ap", "best_epoch", "ap", *_TABLE_1),
-        draw=Curves(),
+        draw=curves(),
         findings=findings.of_efficiency,
         note=f"{_UNPRINTED} AP is that on validation after every epoch.",
     ),
@@ -202,7 +202,7 @@ _EXPERIMENTS = (
         datasets=("wikipedia",),
         vary={"model": ["tgn"], "batch_size": "large_batch", "smoothing": ["off", "S", "V", "equations"]},
         table=columns(*_PLACE, "first_ap", "val_ap", "ap", *_TABLE_1, "gain", "movement"),
-        draw=Curves(),
+        draw=curves(),
         findings=findings.of_parts,
         note=_UNPRINTED,
     ),
@@ -216,7 +216,7 @@ _EXPERIMENTS = (
         table=columns(
             *("dataset", "model", "beta", "batch_size", "first_ap", "val_ap", "ap", *_TABLE_1, "movement")
         ),
-        draw=Curves(lines=("beta",)),
+        draw=curves("beta"),
         findings=findings.of_betas,
         note=f"{_UNPRINTED} That table has β = 0.1; β = 0 is the filter alone.",
     ),
@@ -230,7 +230,7 @@ _EXPERIMENTS = (
         vary={"model": MODELS, "batch_size": "memory_batches", "smoothing": _WITH_AND_WITHOUT},
         seeded=False,
         table=columns(*_PLACE, "peak"),
-        draw=Lines(y="peak", y_title="peak memory (MiB)", scale=1),
+        draw=lines("peak", "peak memory (MiB)"),
         findings=findings.of_memory,
         note=(
             "The paper prints no values of this figure and measured a GPU; this is how far a process grows "
@@ -245,7 +245,7 @@ _EXPERIMENTS = (
         datasets=_BOTH,
         vary={"model": ["tgn"], ("smoothing", "batch_size"): "ends", "epochs": "extended_epochs"},
         table=columns(*_PLACE, "epochs", "first_ap", "val_ap", "best_epoch", "ap", *_TABLE_1),
-        draw=Curves(panels=("dataset",)),
+        draw=curves(panels=("dataset",)),
         findings=findings.of_extended,
         note=_UNPRINTED,
     ),
