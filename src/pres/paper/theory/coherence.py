@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import torch
 from matplotlib.axes import Axes
@@ -34,9 +33,9 @@ from pres.figure import FIRST, GREY, SECOND, batch_size_axis
 from pres.models import MDGNN
 from pres.paper.theory.event_loss import Fresh, Respect, coherence_of
 from pres.paper.theory.exact import replay_exactly
-from pres.paper.theory.gradients import sizes_to_try, training_part, whole_batches
+from pres.paper.theory.gradients import batches_to_try
 from pres.paper.theory.measured import Measured, about, number, table, tracked
-from pres.sampling import NegativeSampler, TemporalBatches
+from pres.sampling import TemporalBatches
 from pres.sampling.pending import PendingProfile
 
 BATCH_SIZES = (200, 400, 800, 1600, 3200)
@@ -70,15 +69,7 @@ class Coherence(Measured):
     near_zero: float  # a fresh gradient is next to nothing below so many times the median's length
     seed: int
     rows: tuple[CoherenceRow, ...]
-
-    @property
-    def minimum(self) -> float | None:
-        """The smallest μ of all; None where no event has one."""
-        return min((row.minimum for row in self.rows if row.minimum is not None), default=None)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, as ``pres theory coherence --json`` prints it."""
-        return super().to_dict() | {"minimum": self.minimum}
+    minimum: float | None  # the smallest μ of all; None where no event has one
 
     def shown(self) -> Group:
         """Return the quantiles of memory coherence, one row for each batch size."""
@@ -175,9 +166,7 @@ def memory_coherence(
         raise OptionError(f"samples={samples}: sample at least one event.")
     if not 0 <= near_zero < 1:
         raise OptionError(f"near_zero={near_zero}: give a share of the median length, from 0 to below 1.")
-    part = training_part(model, events, limit)
-    sampler = NegativeSampler(events.to(part.src.device))
-    cut = {size: whole_batches(part, size) for size in sizes_to_try(part, batch_sizes, BATCH_SIZES)}
+    part, sampler, cut = batches_to_try(model, events, batch_sizes, BATCH_SIZES, limit)
     rows: list[CoherenceRow] = []
     for size, batches in cut.items():
         profile = PendingProfile.of(batches.events, batches.edges)
@@ -201,6 +190,7 @@ def memory_coherence(
         near_zero=near_zero,
         seed=seed,
         rows=tuple(rows),
+        minimum=min((row.minimum for row in rows if row.minimum is not None), default=None),
     )
 
 

@@ -37,12 +37,12 @@ from pres.data.stream import EventStream
 from pres.errors import OptionError
 from pres.figure import FIRST, GREY, SECOND, THIRD
 from pres.models import MDGNN
-from pres.paper.theory.bound import Bound, step_size
 from pres.paper.theory.coherence import memory_coherence
-from pres.paper.theory.descent import Descent, descend, restored
+from pres.paper.theory.descent import Bound, Descent, descend, restored, step_size
 from pres.paper.theory.exact import replay_exactly
 from pres.paper.theory.gradients import (
     batch_loss,
+    largest_curvature,
     loss_and_gradient,
     replay,
     sequential_loss,
@@ -50,7 +50,6 @@ from pres.paper.theory.gradients import (
     training_part,
     whole_batches,
 )
-from pres.paper.theory.lipschitz import largest_curvature
 from pres.paper.theory.measured import Measured, about, listed
 from pres.paper.theory.variance import gradient_variance
 from pres.sampling import NegativeSampler, TemporalBatches

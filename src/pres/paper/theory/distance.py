@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+import polars as pl
 import torch
 from matplotlib.axes import Axes
 from rich.console import Group
@@ -31,7 +32,7 @@ from pres.data.stream import EventStream
 from pres.errors import DivergedError, OptionError
 from pres.figure import FIRST, GREY, SECOND, THIRD, batch_size_axis
 from pres.models import MDGNN
-from pres.paper.theory.exact import Truth, carried, exactly, resynchronised
+from pres.paper.theory.exact import carried, resynchronised
 from pres.paper.theory.gradients import training_part, whole_batches
 from pres.paper.theory.measured import Measured, about, number, table, tracked
 from pres.sampling import TemporalBatches
@@ -207,16 +208,23 @@ def distance_to_exact(
     tried: list[Tried] = []
     for size, batches in cut.items():
         variants = _variants(model, events, configurations)
-        found = _Found(model, batches, [one.filter for one in variants], carried, progress)
+        found = _found(model, batches, [one.filter for one in variants], carried, progress)
         begin = min(max(round(earlier * len(batches)), 1), len(batches) - 1)
-        found.check_finite()
-        means, best = found.choice([one.kind for one in variants], begin)
+        before, after = (
+            _moved(found.filter(part)) for part in (pl.col("batch") < begin, pl.col("batch") >= begin)
+        )
+        means: dict[int, Any] = {
+            i: before[str(i)].mean() for i, one in enumerate(variants) if one.settings is not None
+        }
+        best = set()
+        for kind in ("chosen filter", "discounted filter"):
+            best |= set(sorted((i for i in means if variants[i].kind == kind), key=means.__getitem__)[:1])
         for i, one in enumerate(variants):
-            if i in means and one.name is not None and one.settings is not None:
+            if one.settings is not None:
                 settings = one.settings.model_dump()
-                tried.append(Tried(size, one.name, settings, means[i], i in best))
+                tried.append(Tried(size, described(one.settings), settings, means[i], i in best))
             if i not in means or i in best:
-                rows.append(found.row(i, one, begin))
+                rows.append(_row(after, i, one, size, len(batches) - begin))
     return Distance(
         **about(model, events, weights),
         events=len(part),
@@ -240,79 +248,63 @@ def _variants(model: MDGNN, events: EventStream, configurations: Sequence[PRES])
     return variants
 
 
-class _Found:
-    """How far every variant is off and how far the exact memory moved, for each node of each batch."""
-
-    def __init__(
-        self,
-        model: MDGNN,
-        batches: TemporalBatches,
-        filters: Sequence[Smoothing | None],
-        apart: bool,
-        progress: bool,
-    ) -> None:
-        self.size, self.count = len(batches[0]), len(batches)
-        self.off: list[list[Tensor]] = [[] for _ in filters]
-        self.moved: list[Tensor] = []
-        self.repeated: list[Tensor] = []
-        what = f"batches of {self.size:,}"
-        if not apart:
-            for truth, memories in resynchronised(model, tracked(batches, what, progress), filters):
-                self._add_truth(truth)
-                for off, memory in zip(self.off, memories, strict=True):
-                    off.append(_lengths(memory - truth.end))
-            return
-        truths = exactly(model, tracked(batches, what, progress))
-        for truth in truths:
-            self._add_truth(truth)
-        for off, filter_ in zip(self.off, filters, strict=True):
-            found = zip(carried(model, tracked(batches, what, progress), filter_), truths, strict=True)
-            off += [_lengths(memory - truth.end) for memory, truth in found]
-
-    def _add_truth(self, truth: Truth) -> None:
-        self.moved.append(_lengths(truth.end - truth.start))
-        self.repeated.append(truth.repeated)
-
-    def check_finite(self) -> None:
-        """Raise if a memory is not a finite number."""
-        everything = torch.cat([*self.moved, *(off for each in self.off for off in each)])
-        if not bool(everything.isfinite().all()):
-            raise DivergedError(
-                f"memory is not finite in batches of {self.size:,} events. Train the model with a smaller lr."
-            )
-
-    def distances(self, i: int, start: int = 0, stop: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return, for the nodes that moved in some batches, distance, movement, and whether they repeat."""
-        off, moved, repeated = (
-            torch.cat(each[start:stop]) for each in (self.off[i], self.moved, self.repeated)
+def _found(
+    model: MDGNN,
+    batches: TemporalBatches,
+    filters: Sequence[Smoothing | None],
+    apart: bool,
+    progress: bool,
+) -> pl.DataFrame:
+    """Return, for each node of each batch, how far the exact memory moved and each variant is off it."""
+    size, off = len(batches[0]), [list[Tensor]() for _ in filters]
+    moved: list[Tensor] = []
+    repeated: list[Tensor] = []
+    ends: list[Tensor] = []
+    together = [] if apart else filters
+    for truth, memories in resynchronised(
+        model, tracked(batches, f"batches of {size:,}", progress), together
+    ):
+        moved.append(_lengths(truth.end - truth.start))
+        repeated.append(truth.repeated)
+        ends += [truth.end] if apart else []
+        for lengths, memory in zip(off, memories, strict=False):
+            lengths.append(_lengths(memory - truth.end))
+    for lengths, filter_ in zip(off, filters if apart else (), strict=False):
+        shown = tracked(batches, f"batches of {size:,}", progress)
+        for memory, end in zip(carried(model, shown, filter_), ends, strict=True):
+            lengths.append(_lengths(memory - end))
+    numbers = {"moved": moved} | {str(i): lengths for i, lengths in enumerate(off)}
+    if not all(bool(lengths.isfinite().all()) for each in numbers.values() for lengths in each):
+        raise DivergedError(
+            f"memory is not finite in batches of {size:,} events. Train the model with a smaller lr."
         )
-        counted = moved > MOVED * moved.median()
-        return (off / moved)[counted], moved[counted], repeated[counted]
+    batch = [torch.full_like(nodes, i, dtype=torch.int64) for i, nodes in enumerate(repeated)]
+    columns = {"batch": batch, "repeated": repeated, **numbers}
+    return pl.DataFrame({name: torch.cat(parts).cpu().numpy() for name, parts in columns.items()})
 
-    def choice(self, kinds: Sequence[Kind], begin: int) -> tuple[dict[int, float], set[int]]:
-        """Return the mean distance of each filter to choose from before ``begin``, and the best of a kind."""
-        means: dict[int, float] = {}
-        best: set[int] = set()
-        for kind in ("chosen filter", "discounted filter"):
-            own = [i for i, of in enumerate(kinds) if of == kind]
-            means |= {i: float(self.distances(i, stop=begin)[0].mean()) for i in own}
-            best |= set(sorted(own, key=lambda i: means[i])[:1])
-        return means, best
 
-    def row(self, i: int, of: Variant, begin: int) -> DistanceRow:
-        """Return what there is to say of a variant on the batches from ``begin`` on."""
-        distance, moved, repeated = self.distances(i, begin)
-        return DistanceRow(
-            batch_size=self.size,
-            batches=self.count - begin,
-            variant=of.kind,
-            filter=of.name,
-            nodes=len(distance),
-            mean=float(distance.mean()),
-            median=float(distance.median()),
-            overall=float((distance * moved).sum() / moved.sum()),
-            repeated=float(distance[repeated].mean()) if bool(repeated.any()) else None,
-        )
+def _moved(found: pl.DataFrame) -> pl.DataFrame:
+    """Return the nodes that moved, and each variant's distance in units of that."""
+    counted = found.filter(pl.col("moved") > MOVED * _middle(pl.col("moved")))
+    return counted.with_columns(pl.exclude("batch", "moved", "repeated") / pl.col("moved"))
+
+
+def _middle(column: pl.Expr) -> pl.Expr:
+    return column.quantile(0.5, "lower")
+
+
+def _row(found: pl.DataFrame, i: int, of: Variant, size: int, batches: int) -> DistanceRow:
+    """Return what there is to say of a variant on the later slice."""
+    distance, moved = pl.col(str(i)), pl.col("moved")
+    told = found.select(
+        mean=distance.mean(),
+        median=_middle(distance),
+        overall=(distance * moved).sum() / moved.sum(),
+        repeated=distance.filter("repeated").mean(),
+    ).row(0, named=True)
+    return DistanceRow(
+        batch_size=size, batches=batches, variant=of.kind, filter=of.name, nodes=len(found), **told
+    )
 
 
 def _lengths(differences: Tensor) -> Tensor:

@@ -129,18 +129,6 @@ def _repeated(batch: EventStream, nodes: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def exactly(model: MDGNN, batches: Iterable[EventStream]) -> list[Truth]:
-    """Return the truth of every batch."""
-    copied, found = exact_copy(model), []
-    for batch in batches:
-        nodes = nodes_of(batch)
-        start = copied.updated_memory(nodes).memory
-        sequential_memory(copied, batch).commit()
-        found.append(Truth(start, copied.updated_memory(nodes).memory, _repeated(batch, nodes)))
-    return found
-
-
-@torch.no_grad()
 def carried(model: MDGNN, batches: Iterable[EventStream], filter_: Smoothing | None) -> Iterator[Tensor]:
     """Yield the memory `[u, d]` of each batch's nodes after it; each batch goes on from the one before.
 

@@ -35,13 +35,24 @@ def whole_batches(part: EventStream, size: int) -> TemporalBatches:
     return TemporalBatches(part[: len(part) // size * size], size)
 
 
-def sizes_to_try(part: EventStream, batch_sizes: Sequence[int] | None, usual: Sequence[int]) -> list[int]:
-    """Return the batch sizes asked for in increasing order, or those of the usual ones that fit the part."""
+def batches_to_try(
+    model: MDGNN,
+    events: EventStream,
+    batch_sizes: Sequence[int] | None,
+    usual: Sequence[int],
+    limit: int | None,
+) -> tuple[EventStream, NegativeSampler, dict[int, TemporalBatches]]:
+    """Return the training part, where its negatives come from, and its batches of each size, increasing.
+
+    The sizes are those asked for, or those of the usual ones that fit the part.
+    """
+    part = training_part(model, events, limit)
     if batch_sizes is None:
         batch_sizes = [size for size in usual if size <= len(part)] or [len(part)]
     if not batch_sizes:
         raise OptionError("give at least one batch size.")
-    return sorted(set(batch_sizes))
+    cut = {size: whole_batches(part, size) for size in sorted(set(batch_sizes))}
+    return part, NegativeSampler(events.to(part.src.device)), cut
 
 
 def replay(model: MDGNN, batches: Iterable[EventStream]) -> Iterator[tuple[MDGNN, EventStream]]:
@@ -87,6 +98,40 @@ def flat_gradient(value: Tensor, parameters: Sequence[Tensor], *, differentiable
         value, list(parameters), create_graph=differentiable, allow_unused=True, materialize_grads=True
     )
     return torch.cat([gradient.flatten() for gradient in found])
+
+
+def largest_curvature(
+    loss: Tensor, parameters: Sequence[Tensor], iterations: int = 20, seed: int = 0
+) -> float:
+    """Return the largest absolute eigenvalue of the Hessian of ``loss``, from below.
+
+    ``‖H v‖`` for a unit vector v that is turned by H again and again. It never exceeds the largest
+    eigenvalue and comes closer to it with every iteration. The gradient's Lipschitz constant L is the
+    largest such value over all weights; this one is of the weights as they are, so it is a lower estimate
+    of L.
+    """
+    if iterations < 1:
+        raise OptionError(f"iterations={iterations}: power iteration takes at least one.")
+    gradient = flat_gradient(loss, parameters, differentiable=True)
+    if not gradient.requires_grad:  # a straight line: the gradient depends on no weight
+        return 0.0
+    generator = torch.Generator(gradient.device).manual_seed(seed)
+    v = torch.randn(len(gradient), generator=generator, dtype=gradient.dtype, device=gradient.device)
+    length = v.norm()
+    for _ in range(iterations):
+        if float(length) == 0:  # no curvature in any direction reached
+            return 0.0
+        turned = torch.autograd.grad(
+            gradient,
+            list(parameters),
+            v / length,
+            retain_graph=True,
+            allow_unused=True,
+            materialize_grads=True,
+        )
+        v = torch.cat([part.flatten() for part in turned])
+        length = v.norm()
+    return float(length)
 
 
 def loss_and_gradient(

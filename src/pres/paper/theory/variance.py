@@ -22,12 +22,11 @@ bound cannot fail, and its 1/b is the whole dependence on b only where σ²_min 
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from matplotlib.axes import Axes
@@ -39,15 +38,7 @@ from pres.data.stream import EventStream
 from pres.errors import DivergedError, OptionError
 from pres.figure import FIRST, GREY, SECOND, batch_size_axis
 from pres.models import MDGNN
-from pres.paper.theory.gradients import (
-    batch_loss,
-    flat_gradient,
-    replay,
-    sizes_to_try,
-    trainable,
-    training_part,
-    whole_batches,
-)
+from pres.paper.theory.gradients import batch_loss, batches_to_try, flat_gradient, replay, trainable
 from pres.paper.theory.measured import Measured, about, number, table, tracked
 from pres.sampling import NegativeSampler
 from pres.sampling.rng import derived
@@ -95,26 +86,7 @@ class GradientVariance(Measured):
     seed: int
     parameters: int
     rows: tuple[VarianceRow, ...]
-
-    @property
-    def exponents(self) -> tuple[Exponents, Exponents]:
-        """The fitted powers of b under the mean and under the sum; the epoch's is of `VarianceRow.epoch`."""
-        mean, sum_ = (self._exponents(loss) for loss in LOSSES)
-        return mean, sum_
-
-    def _exponents(self, loss: Loss) -> Exponents:
-        rows = self._of(loss)
-        sizes, explained = [row.batch_size for row in rows], EXPLAINED[loss]
-        values = {name: [getattr(row, name) for row in rows] for name in explained}
-        # Whole batches of different sizes do not cover quite the same events: compare epochs per event.
-        values["epoch"] = [row.epoch / (row.batches * row.batch_size) for row in rows]
-        fitted = {name: slope(sizes, column) for name, column in values.items()}
-        beyond = {name: None if e is None else e - explained[name] for name, e in fitted.items()}
-        return Exponents(loss, fitted, explained, beyond)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, as ``pres theory variance --json`` prints it."""
-        return super().to_dict() | {"exponents": [dataclasses.asdict(e) for e in self.exponents]}
+    exponents: tuple[Exponents, ...]  # under the mean and under the sum
 
     def shown(self) -> Group:
         """Return the variances at each batch size and their exponents, a table for each normalisation."""
@@ -207,9 +179,7 @@ def gradient_variance(
     """
     if draws < 2:
         raise OptionError(f"draws={draws}: a variance needs at least two.")
-    part = training_part(model, events, limit)
-    sampler = NegativeSampler(events.to(part.src.device))
-    cut = {size: whole_batches(part, size) for size in sizes_to_try(part, batch_sizes, BATCH_SIZES)}
+    part, sampler, cut = batches_to_try(model, events, batch_sizes, BATCH_SIZES, limit)
     rows: list[VarianceRow] = []
     for size, batches in cut.items():
         shown = tracked(batches, f"batches of {size:,}", progress)
@@ -223,7 +193,18 @@ def gradient_variance(
         seed=seed,
         parameters=count,
         rows=tuple(rows),
+        exponents=tuple(_exponents(loss, [row for row in rows if row.loss == loss]) for loss in LOSSES),
     )
+
+
+def _exponents(loss: Loss, rows: list[VarianceRow]) -> Exponents:
+    sizes, explained = [row.batch_size for row in rows], EXPLAINED[loss]
+    values = {name: [getattr(row, name) for row in rows] for name in explained}
+    # Whole batches of different sizes do not cover quite the same events: compare epochs per event.
+    values["epoch"] = [row.epoch / (row.batches * row.batch_size) for row in rows]
+    fitted = {name: slope(sizes, column) for name, column in values.items()}
+    beyond = {name: None if e is None else e - explained[name] for name, e in fitted.items()}
+    return Exponents(loss, fitted, explained, beyond)
 
 
 def slope(sizes: Sequence[int], values: Sequence[float]) -> float | None:

@@ -3,7 +3,7 @@ import torch
 
 from pres.errors import OptionError
 from pres.paper.theory.gradients import batch_loss, flat_gradient, trainable
-from pres.paper.theory.lipschitz import largest_curvature
+from pres.paper.theory.gradients import largest_curvature
 from tests.models.conftest import KINDS, make, random_events, stream_of
 
 
