@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import pres
-from pres.evaluation.scorer import take_in
+from pres.evaluation.scorer import BatchReading
 from pres.models import MDGNN
 from pres.models.registry import build_model
 from pres.sampling import TemporalBatches
@@ -63,7 +63,7 @@ def test_memory_has_the_whole_training_part_and_validation_is_that_of_an_epochs_
     twin.model.eval()
     with torch.no_grad():
         for batch in TemporalBatches(twin.split.train[400:], 200):
-            take_in(twin.model, batch, follow=True)
+            BatchReading(twin.model, batch).take_in(follow=True)
     assert twin.evaluate(twin.split.val) == found.val
     assert trainer.best.keys() == state_of(twin.model).keys()
     for name, value in twin.model.state_dict().items():

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pres.data.stream import EventStream
 from pres.errors import DivergedError
-from pres.evaluation.scorer import take_in
+from pres.evaluation.scorer import BatchReading
 from pres.models import MDGNN
 from pres.models.scratch import scratch_of
 from pres.nn.ops import rows
@@ -43,19 +43,10 @@ def source_embeddings(
     found = torch.empty(len(events), model.embedding.dim, dtype=model.memory.dtype)
     for batch in TemporalBatches(events.to(model.memory.device), batch_size):
         stop = batch.offset + len(batch)
-        nobody = batch.dst.new_empty(len(batch), 0)
-        if replayed.scans:
-            scanned = replayed.scanned(replayed.window(batch.offset, stop))
-            subgraph = replayed.sample_window(scanned.window, nobody, staleness=len(batch))
-            assert subgraph.version is not None
-            states = scanned.updated_memory(subgraph.nodes, subgraph.version)
-            found[batch.offset : stop] = rows(replayed.embed(subgraph, states), subgraph.src)
-            scanned.commit()
-        else:
-            subgraph = replayed.sample(batch, nobody)
-            states = replayed.updated_memory(subgraph.nodes)
-            found[batch.offset : stop] = rows(replayed.embed(subgraph, states), subgraph.src)
-            take_in(replayed, batch, states, follow=batch.offset < train_end)
+        reading = BatchReading(replayed, batch)
+        subgraph, states = reading.read(batch.dst.new_empty(len(batch), 0))
+        found[batch.offset : stop] = rows(replayed.embed(subgraph, states), subgraph.src)
+        reading.take_in(follow=batch.offset < train_end)
         if on_progress is not None:
             on_progress(stop, len(events))
     if not bool(found.isfinite().all()):

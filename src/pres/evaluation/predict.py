@@ -14,7 +14,7 @@ from pres.data.tabular.columns import PairColumns
 from pres.data.tabular.pairs import Pairs, Unknown, read_pairs
 from pres.data.tabular.rows import Table, open_table
 from pres.errors import DivergedError, OptionError
-from pres.evaluation.scorer import take_in
+from pres.evaluation.scorer import BatchReading
 from pres.models import MDGNN
 from pres.models.scratch import reader_of, scratch_of
 from pres.models.subgraph import once_each
@@ -102,7 +102,8 @@ def predict_pairs(
             worker.reset()  # trackers, too: they follow the training part again
         for position, rows in replay.stops:
             for batch in TemporalBatches(events[worker.memory.position : position], batch_size):
-                take_in(worker, batch, follow=replay.start < known and batch.offset < train_end)
+                follow = replay.start < known and batch.offset < train_end
+                BatchReading(worker, batch).take_in(follow=follow)
                 done += len(batch)
                 if on_progress is not None:
                     on_progress(done, to_do)

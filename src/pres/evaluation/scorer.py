@@ -14,6 +14,7 @@ from pres.data.stream import EventStream
 from pres.models import MDGNN, States
 from pres.models.scanned import Scanned
 from pres.models.sequential import SequentialMemory, sequential_memory
+from pres.models.subgraph import Subgraph
 from pres.sampling import TemporalBatches
 
 PAIRS_AT_ONCE = 20_000  # pairs that a model scores in one go, so that many negatives fit into memory
@@ -31,106 +32,95 @@ class Scorer(Protocol):
         ...
 
 
+class BatchReading:
+    """A batch of a model's stream: what its events are predicted from, and then taken in, without training.
+
+    Args:
+        model: The model, its memory as just before the batch.
+        batch: The next events.
+        staleness: With 0 each event sees memory after all that are strictly earlier, if batches do not cut
+            ties; memory is then sequential. None: as the batch finds it.
+    """
+
+    def __init__(self, model: MDGNN, batch: EventStream, staleness: Literal[0] | None = None) -> None:
+        self.model, self.batch, self.staleness = model, batch, staleness
+        self._states: States | None = None
+        self._inside: SequentialMemory | None = None
+        self._scanned: Scanned | None = None
+
+    def read(self, negatives: Tensor) -> tuple[Subgraph, States]:
+        """Return what scoring the events and their negatives `[b, count]` needs to see, and its memory."""
+        model, batch = self.model, self.batch
+        if model.scans:
+            if self._scanned is None:
+                self._scanned = model.scanned(model.window(batch.offset, batch.offset + len(batch)))
+            staleness = len(batch) if self.staleness is None else self.staleness
+            subgraph = model.sample_window(self._scanned.window, negatives, staleness)
+            assert subgraph.version is not None
+            states = self._scanned.updated_memory(subgraph.nodes, subgraph.version)
+            return model.with_prepared(subgraph), states
+        if self.staleness == 0:
+            self._inside = self._inside or sequential_memory(model, batch)
+            subgraph = self._inside.sample(batch, negatives, strictly=True)
+            return subgraph, self._inside.states_of(subgraph)
+        subgraph = model.sample(batch, negatives)
+        self._states = model.updated_memory(subgraph.nodes)
+        return subgraph, self._states
+
+    def take_in(self, sequential: bool = False, follow: bool = False) -> None:
+        """Move the model's memory past the batch; what reading has measured is used again.
+
+        Smoothing is frozen, unless it is live or is told to ``follow`` the events. See also
+        `MDGNN.update_state`.
+        """
+        if self._scanned is not None:
+            self._scanned.commit()
+            return
+        model, batch, states, smoothing = self.model, self.batch, self._states, self.model.smoothing
+        update = None
+        if smoothing is not None and "event" in smoothing.observes and (smoothing.live or follow):
+            endpoints = distinct(torch.cat([batch.src, batch.dst]))
+            states = model.updated_memory(endpoints) if states is None else states
+            update = model.pending_update({"event": endpoints}, states)
+        if (sequential or self.staleness == 0) and not model.scans:
+            (self._inside or sequential_memory(model, batch, states)).commit()
+        else:
+            model.update_state(batch, states)
+        if smoothing is not None and update is not None:
+            smoothing.observe(*update)
+
+
 class ModelScorer:
     """A model as a scorer; it is in evaluation mode while it works.
 
     Args:
         model: The model.
         sequential: Whether its memory moves with every event, see `MDGNN.update_state`.
-        staleness: With 0 each event sees memory after all that are strictly earlier, if batches do not cut
-            ties; memory is then sequential. None: as its batch finds it.
+        staleness: See `BatchReading`.
     """
 
     def __init__(self, model: MDGNN, sequential: bool = False, staleness: Literal[0] | None = None) -> None:
-        self.model, self.sequential, self.staleness = model, sequential or staleness == 0, staleness
-        self._scored: tuple[EventStream, States | None, SequentialMemory | None] | None = None
-        self._scanned: Scanned | None = None
+        self.model, self.sequential, self.staleness = model, sequential, staleness
+        self._reading: BatchReading | None = None
 
     def score(self, batch: EventStream, negatives: Tensor) -> tuple[Tensor, Tensor]:
         """Return the logits of the events `[b]` and of their negatives `[b, count]`."""
         columns = max(1, PAIRS_AT_ONCE // max(len(batch), 1))
-        if self.model.scans:
-            return self._score_by_scan(batch, torch.split(negatives, columns, dim=1))
+        self._reading = BatchReading(self.model, batch, self.staleness)
         against: list[Tensor] = []
-        states, inside = None, None
         with _evaluating(self.model):
-            if self.staleness == 0:
-                inside = sequential_memory(self.model, batch)
             for some in torch.split(negatives, columns, dim=1):
-                if inside is None:
-                    subgraph = self.model.sample(batch, some)
-                    states = self.model.updated_memory(subgraph.nodes)
-                else:
-                    subgraph = inside.sample(batch, some, strictly=True)
-                    states = inside.states_of(subgraph)
-                positive, negative = self.model.score(subgraph, states)
-                against.append(negative)
-        self._scored = (batch, states if inside is None else None, inside)
-        return positive, torch.cat(against, dim=1)
-
-    def _score_by_scan(self, batch: EventStream, parts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        model, against = self.model, []
-        staleness = len(batch) if self.staleness is None else self.staleness
-        with _evaluating(model):
-            window = model.window(batch.offset, batch.offset + len(batch))
-            self._scanned = model.scanned(window)
-            for some in parts:
-                subgraph = model.with_prepared(model.sample_window(window, some, staleness))
-                assert subgraph.version is not None
-                positive, negative = model.score(
-                    subgraph, self._scanned.updated_memory(subgraph.nodes, subgraph.version)
-                )
+                positive, negative = self.model.score(*self._reading.read(some))
                 against.append(negative)
         return positive, torch.cat(against, dim=1)
 
     def update_state(self, batch: EventStream) -> None:
         """Move the model's memory past the batch; what scoring it has measured is used again."""
-        scanned, self._scanned = self._scanned, None
-        if scanned is not None and scanned.window.batch.offset == batch.offset:
-            scanned.commit()
-            return
-        states, inside = None, None
-        if self._scored is not None and self._scored[0] is batch:
-            _, states, inside = self._scored
-        self._scored = None
+        reading, self._reading = self._reading, None
+        if reading is None or reading.batch is not batch:
+            reading = BatchReading(self.model, batch, self.staleness)
         with _evaluating(self.model):
-            take_in(self.model, batch, states, self.sequential, inside)
-
-
-def take_in(
-    model: MDGNN,
-    batch: EventStream,
-    states: States | None = None,
-    sequential: bool = False,
-    inside: SequentialMemory | None = None,
-    follow: bool = False,
-) -> None:
-    """Take in a batch without training on it; see `MDGNN.update_state`.
-
-    Smoothing is frozen, unless it is live or is told to ``follow`` the events.
-    """
-    smoothing = model.smoothing
-    if smoothing is None or "event" not in smoothing.observes or not (smoothing.live or follow):
-        _update_state(model, batch, states, sequential, inside)
-        return
-    endpoints = distinct(torch.cat([batch.src, batch.dst]))
-    states = model.updated_memory(endpoints) if states is None else states
-    update = model.pending_update({"event": endpoints}, states)
-    _update_state(model, batch, states, sequential, inside)
-    smoothing.observe(*update)
-
-
-def _update_state(
-    model: MDGNN,
-    batch: EventStream,
-    states: States | None,
-    sequential: bool,
-    inside: SequentialMemory | None,
-) -> None:
-    if sequential and not model.scans:
-        (inside or sequential_memory(model, batch, states)).commit()
-    else:
-        model.update_state(batch, states)
+            reading.take_in(self.sequential)
 
 
 def replay(
@@ -150,7 +140,7 @@ def replay(
     with _evaluating(model):
         for number, part in enumerate(parts):
             for batch in TemporalBatches(part, batch_size):
-                take_in(model, batch, sequential=sequential, follow=number == 0)
+                BatchReading(model, batch).take_in(sequential, follow=number == 0)
                 if on_batch is not None:
                     on_batch(batch)
 
@@ -159,7 +149,7 @@ def catch_up(model: MDGNN, part: EventStream, batch_size: int) -> None:
     """Let the model's memory and smoothing take in a part of the training events, without training."""
     with _evaluating(model):
         for batch in TemporalBatches(part, batch_size):
-            take_in(model, batch, follow=True)
+            BatchReading(model, batch).take_in(follow=True)
 
 
 @contextmanager

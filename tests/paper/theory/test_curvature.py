@@ -2,8 +2,7 @@ import pytest
 import torch
 
 from pres.errors import OptionError
-from pres.paper.theory.gradients import batch_loss, flat_gradient, trainable
-from pres.paper.theory.gradients import largest_curvature
+from pres.paper.theory.gradients import batch_loss, flat_gradient, largest_curvature, trainable
 from tests.models.conftest import KINDS, make, random_events, stream_of
 
 
