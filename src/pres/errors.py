@@ -5,12 +5,17 @@ import sys
 import warnings
 from collections.abc import Iterable
 
+_LONGEST = 2_000  # characters of a message
+
 
 class PresError(Exception):
     """Any failure that the user can mend; the command line prints it as one line."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.splitlines()))  # a quoted name or value may hold line breaks
+        # A quoted name or value may hold line breaks, codes for the terminal, or a book.
+        line = " ".join(message.splitlines())
+        line = line if line.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
+        super().__init__(line if len(line) <= _LONGEST else f"{line[: _LONGEST // 2]} … {line[-200:]}")
 
 
 class Notice(UserWarning):

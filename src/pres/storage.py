@@ -25,6 +25,14 @@ from pres.errors import SourceNotFoundError, StorageError, UnreadableSourceError
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}(\.[^.]*)?")  # see `write_whole`
 
 
+def user_path(path: str | Path) -> Path:
+    """Return a path with a leading ``~`` or ``~user`` as the home folder."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise SourceNotFoundError(f"{path}: there is no such user. Write the folder out.") from None
+
+
 @contextmanager
 def storage_errors(path: Path, advice: str = "Nothing was left behind.") -> Iterator[None]:
     """Turn what the system says against writing ``path`` into a `StorageError`."""

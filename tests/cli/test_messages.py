@@ -1,14 +1,17 @@
 """What goes wrong is one clear line, in the words of the terminal."""
 
+import io
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import typer
+from polars.exceptions import PanicException
 
+from pres.cli import commands
 from pres.cli.commands import app
-from pres.cli.console import in_the_terminal, show_warning, speak_as
+from pres.cli.console import in_the_terminal, show_warning, speak_as, stderr
 from tests.cli.process import run
 from tests.waiting import PATIENCE
 
@@ -88,3 +91,63 @@ def test_a_file_without_a_header_is_told_of_the_flag(tmp_path: Path) -> None:
 def test_other_warnings_stay_python_s(capsys: pytest.CaptureFixture[str]) -> None:
     show_warning(UserWarning("strange"), UserWarning, "file.py", 3)
     assert "file.py:3: UserWarning: strange" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["diagnose", r"x\[/bold].csv"], r"x\[/bold].csv: no such file."),
+        (["diagnose", "[bold]:smile:[/].csv"], "[bold]:smile:[/].csv: no such file."),
+        (["diagnose", "a\x1b[31m\n.csv"], r"a\x1b[31m .csv: no such file."),
+        (["diagnose", "~nouser/a.csv"], "~nouser/a.csv: there is no such user. Write the folder out."),
+        (["evaluate", "a" * 300], "a" * 300),
+        (["diagnose", "a" * 300 + ".csv"], f"{'a' * 300}.csv cannot be read: file name too long."),
+        (["train", "x", "--config", "deep.json"], "deep.json cannot be read: maximum recursion depth"),
+        (["train", "x", "--epochs", "9" * 12], "--epochs 999999999999: input should be less than or equal"),
+        (["store", "synthetic", "--out", "s", "--num-events", "9" * 30], "--num-events 999999999999999999"),
+    ],
+)
+def test_names_and_numbers_that_nobody_foresaw_are_one_line(
+    arguments: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "deep.json").write_text('{"a":' + "[" * 100_000)
+    code, lines = told(arguments)
+    assert code == 1 and len(lines) == 1 and lines[0].startswith(f"error: {says}")
+
+
+def told(arguments: list[str]) -> tuple[int, list[str]]:
+    """The exit code of a command that is run in this process, and the lines of stderr."""
+    before, stderr.file = stderr.file, io.StringIO()
+    try:
+        return commands.run(arguments), stderr.file.getvalue().splitlines()
+    finally:
+        stderr.file = before
+
+
+def test_an_error_that_nobody_foresaw_is_one_line_and_with_debug_a_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(error: BaseException) -> None:
+        def catalogue() -> None:
+            raise error
+
+        monkeypatch.setattr("pres.data.catalogue", catalogue)
+
+    for error, line in (
+        (
+            ZeroDivisionError("by\n[zero]"),
+            "unexpected ZeroDivisionError: by. --debug shows",
+        ),
+        (OSError(5, "Input/output error", "a.csv"), "a.csv: input/output error."),
+        (MemoryError(), "there is not enough memory. Take fewer events (--first), or a machine with more."),
+        (
+            PanicException("out of range"),
+            "unexpected PanicException: out of range. --debug",
+        ),
+    ):
+        fails(error)
+        code, lines = told(["datasets"])
+        assert code == 1 and len(lines) == 1 and lines[0].startswith(f"error: {line}")
+        with pytest.raises(type(error)):
+            commands.run(["datasets", "--debug"])

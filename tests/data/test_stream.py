@@ -222,13 +222,12 @@ def test_what_does_not_fit_is_refused_in_one_line(change: dict[str, Any], said: 
     assert said in str(caught.value) and len(str(caught.value).splitlines()) == 1
 
 
-def test_large_features_whose_sum_overflows_are_finite_all_the_same() -> None:
-    x = torch.full((2, 1), 3e38)
-    assert EventStream(torch.tensor([0, 1]), torch.tensor([1, 0]), torch.tensor([1, 2]), x=x).x is not None
-    with pytest.raises(OptionError, match="row 1"):
-        EventStream(
-            torch.tensor([0, 1]),
-            torch.tensor([1, 0]),
-            torch.tensor([1, 2]),
-            x=torch.tensor([[1.0], [torch.inf]]),
+def test_features_that_would_overflow_in_training_are_named() -> None:
+    def made(value: float) -> EventStream:
+        return EventStream(
+            torch.tensor([0, 1]), torch.tensor([1, 0]), torch.tensor([1, 2]), x=torch.tensor([[0.0], [value]])
         )
+
+    assert made(1e15).x is not None and made(-1e15).x is not None
+    with pytest.raises(OptionError, match=r"x holds a value in row 1 that is beyond ±1e\+15: scale it\."):
+        made(-3e38)

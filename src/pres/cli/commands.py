@@ -8,6 +8,7 @@ import warnings
 from typing import Annotated, Any
 
 import typer
+from polars.exceptions import PanicException
 
 from pres import __version__
 from pres.cli import (
@@ -25,7 +26,7 @@ from pres.cli import (
 )
 from pres.cli.console import show_error, show_warning, speak_as
 from pres.cli.flags import Commands, complete
-from pres.errors import Notice, PresError
+from pres.errors import Notice, PresError, one_line
 
 app = typer.Typer(
     cls=Commands,
@@ -95,7 +96,23 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:  # who reads has heard enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except (Exception, PanicException) as error:
+        if "--debug" in arguments:
+            raise
+        show_error("error", _unexpected(error))
+        return 1
     return 0
+
+
+def _unexpected(error: BaseException) -> str:
+    """Return one line about what no command foresaw."""
+    if isinstance(error, OSError) and error.strerror:
+        where = "" if error.filename is None else f"{error.filename}: "
+        return str(PresError(f"{where}{error.strerror.lower()}."))
+    if isinstance(error, MemoryError):
+        return "there is not enough memory. Take fewer events (--first), or a machine with more."
+    said = f"unexpected {type(error).__name__}: {one_line(error)}. --debug shows where it comes from."
+    return str(PresError(said))
 
 
 def _usage(error: typer.TyperException) -> str:

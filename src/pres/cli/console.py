@@ -12,11 +12,12 @@ from typing import Any, TextIO
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 
 from pres.errors import Notice
 
-stdout, stderr = Console(), Console(stderr=True)
+stdout, stderr = Console(emoji=False), Console(stderr=True, emoji=False)
 _flags: dict[str, tuple[list[str], list[str]]] = {}  # of the command, by the name of its argument in Python
 
 
@@ -82,7 +83,7 @@ def print_json(value: dict[str, Any]) -> None:
 
 def plain(text: str) -> str:
     """Return ``text`` with nothing in it read as rich markup."""
-    return text.replace("[", r"\[")
+    return escape(text)
 
 
 @contextmanager

@@ -258,7 +258,7 @@ def named_values(pairs: list[str], flag: str) -> dict[str, Any]:
             raise OptionError(f"--{flag} {pair}: give a name and a value, as {example}.")
         try:
             options[name] = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             options[name] = text
     return options
 

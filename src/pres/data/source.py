@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ _OF_A_FILE = [name for name in OPTIONS if name != "features"]
 
 def names_a_file(source: str) -> bool:
     """Return whether a word is the path of a file, there or not, rather than the name of a dataset."""
-    return Path(source).exists() or bool(Path(source).suffix) or "/" in source
+    with suppress(OSError, ValueError):  # a name that no file can have
+        return Path(source).exists() or bool(Path(source).suffix) or "/" in source
+    return True
 
 
 def events_from(source: str, options: dict[str, Any]) -> EventStream:

@@ -29,6 +29,7 @@ from pres.data.synthetic import SyntheticPlan, synthetic_stream
 from pres.data.tabular.build import stream_of_rows
 from pres.data.tabular.rows import open_rows
 from pres.errors import EmptySourceError, OptionError, nearest
+from pres.storage import user_path
 
 ROWS = 1 << 20  # of a table in memory at a time
 Begin = Callable[[str, int | None], Show]  # told of a piece of work and how many events it has to do
@@ -58,7 +59,7 @@ def write_store(
         at_once: Events in memory at a time where they are sorted; 100 bytes each.
         **options: Those of `pres.read`, or of `pres.load` for the name of a dataset.
     """
-    target = Path(folder).expanduser()
+    target = user_path(folder)
     if rows < 1 or at_once < 1:
         raise OptionError(f"rows={rows} and at_once={at_once}: take at least one at a time.")
     check_free(target)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -21,6 +20,7 @@ from pres.data.summary import Summary, mean_gap, summarise
 from pres.errors import DegenerateStreamError, OptionError
 
 _PER_EVENT = ("src", "dst", "t", "x", "categories", "label", "row")
+MOST_FEATURE = 1e15  # the square of a gradient by a larger one would not fit 32 bits
 COLUMNS = (*_PER_EVENT, "node_x")  # of a stream, where it has them
 
 
@@ -72,9 +72,11 @@ class EventStream:
         _check_times(own["t"])
         num_nodes = _check_nodes(own["src"], own["dst"], self.num_nodes, self.num_src)
         for name in ("x", "node_x"):
-            if name in own and not _all_finite(own[name]):
-                row = int((~own[name].isfinite()).nonzero()[0, 0])
-                raise OptionError(f"{name} holds a value in row {row} that is not a finite float32.")
+            if name in own and not _usable(own[name]):
+                row = int((~(own[name].abs() <= MOST_FEATURE)).nonzero()[0, 0])
+                finite = bool(own[name].isfinite().all())
+                fault = f"beyond ±{MOST_FEATURE:g}: scale it" if finite else "not a finite float32"
+                raise OptionError(f"{name} holds a value in row {row} that is {fault}.")
         if "node_x" in own and len(own["node_x"]) != num_nodes:
             raise OptionError(f"node_x has {len(own['node_x']):,} rows for {num_nodes:,} nodes.")
         ids = self.ids if self.ids is not None else IdMap.dense(num_nodes, self.num_src)
@@ -263,9 +265,11 @@ def _copy(name: str, values: Any) -> Tensor:
     return tensor.to(torch.int64, copy=True)
 
 
-def _all_finite(values: Tensor) -> bool:
-    # A sum is finite only if its terms are, and takes no memory; finite terms may still add up to infinity.
-    return math.isfinite(values.sum()) or bool(values.isfinite().all())
+def _usable(values: Tensor) -> bool:
+    if not values.numel():
+        return True
+    least, greatest = values.aminmax()  # both NaN if one of the values is
+    return bool((least >= -MOST_FEATURE) & (greatest <= MOST_FEATURE))
 
 
 def _check_shapes(tensors: dict[str, Tensor]) -> None:

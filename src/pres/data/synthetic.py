@@ -34,6 +34,7 @@ POPULARITY = 1.0  # and of how often the items of a topic are taken
 # The bursts of a user never overlap, so nobody may have too many: this flattens the head of the first law.
 ACTIVITY_SHIFT = 40
 FEATURE_NOISE = 0.1
+_MOST = 10**10  # of anything
 
 
 def synthetic_stream(
@@ -225,6 +226,8 @@ def _check(num_events: int, num_users: int, num_items: int, num_topics: int, fea
     ):
         if value < least:
             raise OptionError(f"{name}={value}: a synthetic stream needs at least {least}.")
+        if value > _MOST:
+            raise OptionError(f"{name}={value}: a synthetic stream has at most {_MOST:,}.")
 
 
 def _uniform(count: int, generator: torch.Generator) -> Tensor:

@@ -61,7 +61,7 @@ class FitConfig(Settings):
         "Events among which no negative is a real pair, at most a batch: from batch_size on the whole batch.",
         ge=1,
     )
-    epochs: int = setting(10, "Epochs at most.", ge=1)
+    epochs: int = setting(10, "Epochs at most.", ge=1, le=1_000_000)
     # Inside an epoch memory first takes in the rest of the training part, as at the epoch's end, so that
     # validations compare; afterwards it is as before, and training goes on as if nothing had happened.
     validate_every: int | None = setting(
@@ -209,7 +209,11 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text()
         found = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
-    except (OSError, ValueError) as error:  # both parsers' errors are ValueErrors that tell the line
+    except (
+        OSError,
+        ValueError,
+        RecursionError,
+    ) as error:  # of either parser
         raise UnreadableSourceError(f"{path} cannot be read: {one_line(error)}.") from None
     if not isinstance(found, dict):
         raise UnreadableSourceError(f"{path} holds no settings: it must be one object of names and values.")

@@ -172,7 +172,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert "no such file" in refused(SourceNotFoundError, tmp_path / "no_folder" / "a.csv")
     said = refused(SourceNotFoundError, tmp_path)
     assert said == f"{tmp_path} is a folder, and no store of events; give one file."
-    assert "a\x00b" in refused(SourceNotFoundError, "a\0b.csv")
+    assert r"a\x00b" in refused(SourceNotFoundError, "a\0b.csv")
     refused(UnreadableSourceError, "a" * 5000 + ".csv")
 
 

@@ -174,6 +174,17 @@ def test_a_damaged_job_is_said_in_one_line(folder: Path, tmp_path: Path) -> None
         write_report(broken)
 
 
+@pytest.mark.parametrize("name", ["learning.png", "config.json", "evaluation.json"])
+def test_a_link_in_a_run_is_not_followed(tmp_path: Path, name: str) -> None:
+    trained(tmp_path / "a")
+    run, secret = tmp_path / "a", tmp_path / "secret"
+    secret.write_text("{}")
+    (run / name).unlink(missing_ok=True)
+    (run / name).symlink_to(secret)
+    with pytest.raises(UnreadableSourceError, match=rf"{name} is a link, and a report shows only what lies"):
+        write_report(tmp_path)
+
+
 def test_what_cannot_be_is_said(tmp_path: Path) -> None:
     with pytest.raises(SourceNotFoundError, match="holds neither results"):
         write_report(tmp_path)

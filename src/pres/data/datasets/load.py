@@ -30,6 +30,7 @@ from pres.errors import (
     nearest,
     notify,
 )
+from pres.storage import user_path
 
 _MOST_BYTES = 8 << 30  # of a converted copy: beyond this it costs more than it saves
 _OPTIONS = ("folder", "features", "part", "download")
@@ -120,7 +121,7 @@ def _counts(dataset: Dataset, events: int) -> tuple[Counts, str | None]:
 
 def _find(dataset: Dataset, folder: str | Path | None, download: bool) -> Found:
     if folder is not None:
-        place = Path(folder).expanduser()
+        place = user_path(folder)
         if not place.is_dir():
             raise SourceNotFoundError(f"{place} is not a folder.")
         found = search(place, dataset, own=True)

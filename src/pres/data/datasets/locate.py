@@ -15,6 +15,7 @@ from zipfile import ZipFile
 from pres.data.datasets.formats import FORMATS
 from pres.data.datasets.registry import Dataset
 from pres.errors import SourceNotFoundError, StorageError, UnreadableSourceError, one_line
+from pres.storage import user_path
 
 _DISK_REFUSES = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EFBIG)
 
@@ -59,7 +60,7 @@ def data_folder() -> Path | None:
     named = os.environ.get("PRES_DATA")
     if not named:
         return None
-    folder = Path(named).expanduser()
+    folder = user_path(named)
     if not folder.is_dir():
         raise SourceNotFoundError(f"PRES_DATA names {folder}, which is not a folder. Mend it or unset it.")
     return folder
@@ -69,7 +70,7 @@ def cache_folder() -> Path:
     """Return the folder for downloads and converted copies: PRES_CACHE, or the user's cache folder."""
     named = os.environ.get("PRES_CACHE")
     if named:
-        return Path(named).expanduser()
+        return user_path(named)
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("pres", appauthor=False))

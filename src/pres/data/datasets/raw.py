@@ -14,6 +14,7 @@ import torch
 from polars._typing import PolarsDataType
 from torch import Tensor
 
+from pres.data.stream import MOST_FEATURE
 from pres.data.tabular.rows import Table, open_table
 from pres.data.tabular.times import read_times
 from pres.data.tabular.values import bad_value, read_ids, read_numbers
@@ -62,8 +63,8 @@ def read_integers(table: Table, column: str) -> Tensor:
     integers = ids.cast(pl.Int64, strict=False)
     unusable = (integers < 0).fill_null(True)
     if unusable.any():
-        row = int(unusable.arg_max() or 0)
-        raise bad_value(table, column, row, ids[row], "ids of this dataset are whole numbers from 0.")
+        problem = "ids of this dataset are whole numbers from 0."
+        raise bad_value(table, ids.alias(column), int(unusable.arg_max() or 0), problem)
     return torch.from_numpy(integers.to_numpy(writable=True))
 
 
@@ -74,7 +75,7 @@ def read_features(table: Table, columns: tuple[str, ...]) -> Tensor | None:
     frame = table.frame.select(columns)
     if all(dtype == pl.Float32 for dtype in frame.dtypes):  # as stored: no detour over 64 bits
         values = frame.to_numpy(writable=True)
-        if np.isfinite(values).all():
+        if (np.abs(values) <= MOST_FEATURE).all():
             return torch.from_numpy(values)
     return read_numbers(table, columns)
 

@@ -23,7 +23,7 @@ from pres.data.info import Origin, StreamInfo
 from pres.data.store.arrays import mapped
 from pres.data.stream import COLUMNS, EventStream, unchecked
 from pres.errors import OptionError, SourceNotFoundError, StorageError, UnreadableSourceError, one_line
-from pres.storage import storage_errors
+from pres.storage import storage_errors, user_path
 
 FORMAT = 1
 _ABOUT = "store.json"
@@ -44,7 +44,7 @@ def open_store(folder: str | Path) -> EventStream:
     Opening takes no pass over the events, whatever their number. The tensors are maps of the store's files:
     they must not be written to, nor the folder be moved or removed while the stream is in use.
     """
-    place = Path(folder).expanduser()
+    place = user_path(folder)
     about = _read_about(place)
     try:
         levels = [pl.read_parquet(place / f"category-{i}.parquet") for i in range(about["categories"])]

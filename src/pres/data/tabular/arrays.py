@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from pres.data.tabular.columns import check_distinct
+from pres.data.tabular.limits import check_fits
 from pres.errors import OptionError, UnreadableSourceError
 
 _NOT_A_COLUMN = (TypeError, ValueError, NotImplementedError, OverflowError, pl.exceptions.PolarsError)
@@ -39,6 +41,10 @@ def frame_of_object(source: Any, unnamed: Sequence[str], what: str | None) -> tu
 def frame_of_numpy_file(path: Path, unnamed: Sequence[str]) -> pl.DataFrame:
     """Return the frame of a ``.npy`` or ``.npz`` file."""
     with path.open("rb") as file:
+        if is_zipfile(file):
+            with ZipFile(file) as archive:
+                check_fits(str(path), sum(member.file_size for member in archive.infolist()) // 8, 1, False)
+        file.seek(0)
         loaded = np.load(file, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return _frame_of_array(loaded, str(path), unnamed)

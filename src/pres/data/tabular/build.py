@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import polars as pl
+import polars.selectors as cs
 import torch
 from torch import Tensor
 
@@ -36,6 +37,7 @@ _NODES_PER_EVENT = 1000  # more of them, and ids that promised to be dense are n
 _FEW_NODES = 2**20  # so few nodes cost nothing, whatever the number of events
 _AT_ONCE = 1 << 22  # events whose order is looked at together
 _X = "numeric features"  # of a parsed part: the column that holds them all
+_LEAST_SPAN = 1e-30  # of times
 _COLUMN_OPTIONS = ("src", "dst", "t", "x", "categories", "label")
 
 
@@ -175,7 +177,7 @@ class _Parsed:
         self._kinds.append(t.dtype)
         if t.dtype.is_temporal() != self._kinds[0].is_temporal():
             problem = "not a time like those before it. Use numbers, or ISO dates like 2024-05-17T08:30:00."
-            raise bad_value(part, t.name, 0, part.frame.get_column(t.name)[0], problem)
+            raise bad_value(part, part.frame.get_column(t.name), 0, problem)
         self.whole_seconds = self.whole_seconds and are_whole_seconds(t)
         found += [t] if label is None else [t, label]
         if self.columns.x:
@@ -209,7 +211,7 @@ class _Parsed:
 
     def distinct(self, column: str) -> pl.Series:
         """Return the distinct values of a column in order; text if one part of it is text."""
-        parts = [kept.select(column) for kept in self._kept]
+        parts = [kept.select(cs.by_name(column)) for kept in self._kept]
         if len({part.collect_schema()[column] for part in parts}) > 1:
             parts = [part.cast(pl.String) for part in parts]
         return pl.concat(parts).unique().collect(engine="streaming").to_series().sort()
@@ -274,6 +276,11 @@ def _check_usable(where: str, count: int, first: float, last: float) -> None:
         raise DegenerateStreamError(
             f"{where}: the time from {first} to {last} does not fit 64 bits. Mend the outlier."
         )
+    if last - first < _LEAST_SPAN:
+        raise DegenerateStreamError(
+            f"{where}: the time from {first} to {last} vanishes in 32 bits, in which models see it. Give "
+            "times in a smaller unit."
+        )
 
 
 def _backwards(t: Tensor) -> tuple[int, int]:
@@ -292,14 +299,14 @@ def _check_dense(part: Table, ids: pl.Series, num_events: int) -> None:
     """Raise unless these ids of ``num_events`` events keep what ``ids="dense"`` promises."""
     if not ids.dtype.is_integer():
         word = ids.cast(pl.Int64, strict=False).is_null().arg_max() or 0
-        raise bad_value(part, ids.name, word, ids[word], "ids='dense' promises integers; use ids='map'.")
+        raise bad_value(part, ids, word, "ids='dense' promises integers; use ids='map'.")
     for row, problem in (
         (ids.arg_min(), "dense ids count from 0; use ids='map' for any others."),
         (ids.arg_max(), f"too sparse for the dense ids of {num_events:,} events; use ids='map'."),
     ):
         assert row is not None
         if not 0 <= ids[row] < max(_FEW_NODES, _NODES_PER_EVENT * num_events):
-            raise bad_value(part, ids.name, row, ids[row], problem)
+            raise bad_value(part, ids, row, problem)
 
 
 def _numbers(part: Table, apart: Tensor | None) -> Tensor | None:

@@ -12,8 +12,10 @@ from threading import RLock
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
 from pres.data.tabular.arrays import frame_of_numpy_file, frame_of_object
+from pres.data.tabular.limits import check_columns, check_fits, check_packed, memory
 from pres.data.tabular.text import row_too_long, text_columns, text_options
 from pres.errors import (
     EmptySourceError,
@@ -23,6 +25,7 @@ from pres.errors import (
     nearest,
     one_line,
 )
+from pres.storage import user_path
 
 _TEXT, _PARQUET, _NUMPY = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".npz", ".npy")
 _KNOWN = (*_TEXT, ".csv.gz", ".csv.zst", ".parquet", *_NUMPY)
@@ -50,6 +53,7 @@ class Rows:
     is_text: bool = False
     name: str = "events"
     explained: Callable[[BaseException], str] = one_line  # why a lazy frame cannot be read
+    from_file: bool = False  # of a lazy frame: its rows can be counted without reading them
 
     @cached_property
     def columns(self) -> list[str]:
@@ -68,12 +72,16 @@ class Rows:
             yield self._table(self.frame, 0, whole=True)
             return
         query, columns = self.frame, list(dict.fromkeys(columns))
+        if rows is None and self.from_file:
+            with _explaining(self.explained):
+                count = query.select(pl.len()).collect(engine="streaming").item()
+            check_fits(self.where, count, len(columns), self.is_text)
         filled = "".join(self.columns) + "filled"  # a name that is not taken
         if self.is_text:
             query = query.with_columns(pl.any_horizontal(pl.all().is_not_null()).alias(filled))
             columns = [*columns, filled]
         first_row, blank = 0, pl.DataFrame()
-        for frame in self._frames(query.select(columns), rows):
+        for frame in self._frames(query.select(cs.by_name(*columns)), rows):
             if self.is_text:
                 if blank.height:
                     frame = pl.concat([blank, frame])
@@ -123,11 +131,12 @@ def open_rows(
     that is not a file ``what``.
     """
     if isinstance(source, str | Path):
-        rows = _open_file(Path(source).expanduser(), header, separator, unnamed)
+        rows = _open_file(user_path(source), header, separator, unnamed)
     elif isinstance(source, pl.LazyFrame):
         rows = Rows(source, what or "the polars frame", explained=_explain_query)
     else:
         rows = Rows(*frame_of_object(source, unnamed, what))
+    check_columns(len(rows.columns), rows.where)
     if not rows.columns:
         raise EmptySourceError(f"{rows.where} has no columns.")
     if isinstance(rows.frame, pl.DataFrame) and rows.frame.height == 0:
@@ -144,10 +153,12 @@ def _open_file(path: Path, header: bool, separator: str | None, unnamed: Sequenc
     with _explaining(explained):
         _check_there(path)
         if kind in _PARQUET:
-            return Rows(pl.scan_parquet(path, glob=False), where, name=name, explained=explained)
+            lazy = pl.scan_parquet(path, glob=False)
+            return Rows(lazy, where, name=name, explained=explained, from_file=True)
         if kind in _NUMPY:
             return Rows(frame_of_numpy_file(path, unnamed), where, name=name)
         if kind in _TEXT:
+            check_packed(path)
             options = text_options(path, header, separator)
 
             def of_text(error: BaseException) -> str:
@@ -158,9 +169,15 @@ def _open_file(path: Path, header: bool, separator: str | None, unnamed: Sequenc
                 lazy = pl.scan_csv(path, **options)
                 names = lazy.collect_schema().names()
                 called = text_columns(names, header)
-            return Rows(lazy.rename(dict(zip(names, called, strict=True))), where, True, name, of_text)
+            renamed = lazy.rename(dict(zip(names, called, strict=True)))
+            return Rows(renamed, where, True, name, of_text, from_file=_may_be_large(path))
     ending = f"a file ending in '{kind}'" if kind else "a file without an ending"
     raise UnreadableSourceError(f"{path}: {ending} cannot be read; known are {', '.join(_KNOWN)}.")
+
+
+def _may_be_large(path: Path) -> bool:
+    """Return whether it is worth the time to count the rows of a text file, which may be compressed."""
+    return path.stat().st_size * (1_000 if path.suffix.lower() in (".gz", ".zst") else 8) > memory() // 16
 
 
 def _kind_of(path: Path) -> str:
@@ -191,8 +208,8 @@ def _explain(path: Path, error: BaseException) -> str:
         return f"{path} is not UTF-8 text. Save it as UTF-8, or give it the ending of its own format."
     if "pickle" in said:
         return f"{path} is not a file of plain NumPy arrays; save them without Python objects."
-    if isinstance(error, PermissionError):
-        return f"{path} cannot be read: no permission."
+    if isinstance(error, OSError) and error.strerror is not None:
+        return f"{path} cannot be read: {error.strerror.lower()}."
     return f"{path} is cut short, corrupt, or not what its ending says: {said}."
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from pres.data.tabular.columns import check_distinct, unnamed_columns
+from pres.data.tabular.limits import check_columns
 from pres.errors import EmptySourceError, OptionError, UnreadableSourceError
 
 _SEPARATORS = ",\t;|"
@@ -19,6 +20,7 @@ def text_options(path: Path, header: bool, separator: str | None) -> dict[str, A
     """Return how polars is to read a text file, found from its first line; every cell stays text."""
     first, lone_return, _ = _first_line(path).partition("\r")  # it ends the lines of old spreadsheets
     separator = _separator(path, first, separator)
+    check_columns(first.count(separator) + 1, str(path))  # a reader would take minutes over a million
     if header:
         _check_header(path, first, separator)
     options = {"has_header": header, "separator": separator, "infer_schema": False}

@@ -23,6 +23,7 @@ _ISO = (  # date, minute, second, fraction of a second, zone
     r"(?i)^(\d{4}-\d{2}-\d{2})"
     r"(?:[T ](\d{2}:\d{2})(?:(:\d{2})(?:[.,](\d{1,9}))?)?\s*(Z|UTC|[+-]\d{2}(?::?\d{2})?)?)?$"
 )
+_LEAP_SECOND = r"(?i)^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:60"
 _ISO_PARTS = "%Y-%m-%dT%H:%M:%S%.f%#z"
 
 
@@ -39,26 +40,26 @@ def parsed_times(table: Table, column: str) -> pl.Series:
     if times.dtype == pl.String:
         times = _times_from_text(table, times)
     missing = times.is_null()
-    check_filled(table, column, missing, "every event needs a time")
+    check_filled(table, times.alias(column), missing, "every event needs a time")
     return (times.cast(pl.Datetime("ms")) if isinstance(times.dtype, pl.Date) else times).alias(column)
 
 
 def time_values(table: Table, times: pl.Series, whole_seconds: bool) -> Tensor:
     """Return parsed times `[n]` as int64 or float64; datetimes count seconds from 1970, or their unit."""
-    column = times.name
     if isinstance(times.dtype, (pl.Datetime, pl.Duration)):
         per_second = _EPOCH_UNITS[str(times.dtype.time_unit)]
         times = times.cast(pl.Int64) // (per_second if whole_seconds else 1)
     if not times.dtype.is_numeric():
         problem = f"a time is a number, a date or ISO text, not {type_name(times)}."
-        raise bad_value(table, column, 0, times[0], problem)
+        raise bad_value(table, times, 0, problem)
     fractional = times.dtype.is_float() or (isinstance(times.dtype, pl.Decimal) and times.dtype.scale > 0)
     values = times.cast(pl.Float64 if fractional else pl.Int64, strict=False)
     unusable = ~values.is_finite().fill_null(False)
     if unusable.any():
-        row = first_true(unusable)
-        raw = table.frame.get_column(column)[row]
-        raise bad_value(table, column, row, raw, "a time must be a finite 64-bit number.")
+        given = table.frame.get_column(times.name)
+        raise bad_value(table, given, first_true(unusable), "a time must be a finite 64-bit number.")
+    if fractional and not isinstance(times.dtype, pl.Float64):
+        check_exact(table, values)
     return as_tensor(values)
 
 
@@ -66,7 +67,7 @@ def _times_from_text(table: Table, text: pl.Series) -> pl.Series:
     """Return text as integers, floats or datetimes: the first of these that fits the whole column."""
     text = text.str.strip_chars()
     empty = (text == "").fill_null(True)
-    check_filled(table, text.name, empty, "every event needs a time")
+    check_filled(table, text, empty, "every event needs a time")
     integers = text.cast(pl.Int64, strict=False)
     if not integers.null_count():
         return integers
@@ -75,22 +76,26 @@ def _times_from_text(table: Table, text: pl.Series) -> pl.Series:
         written_out = text.str.contains(r"^[+-]?\d") & floats.is_finite()
         check_exact(table, floats.set(~written_out, 0.0))
         return floats
+    leap = text.str.contains(_LEAP_SECOND).fill_null(False)
+    if leap.any():
+        problem = "a leap second, which no time since 1970 counts. Give the second before or after it."
+        raise bad_value(table, text, first_true(leap), problem)
     datetimes = _datetimes(text)
     if not datetimes.null_count():
         return datetimes
     row = first_true(min(floats, datetimes, key=pl.Series.null_count).is_null())
     problem = "not a time. Use numbers, or ISO dates like 2024-05-17T08:30:00."
-    raise bad_value(table, text.name, row, text[row], problem)
+    raise bad_value(table, text, row, problem)
 
 
 def check_exact(table: Table, floats: pl.Series) -> None:
-    """Raise if one of these times, as floats, has lost digits."""
-    rounded = floats.abs() > EXACT_FLOAT
+    """Raise if one of these times, as floats, may have lost digits."""
+    rounded = floats.abs() >= EXACT_FLOAT
     if rounded.any():
-        row = first_true(rounded)
         problem = "a time this large keeps its digits only if the whole column is 64-bit integers."
-        value = table.frame.get_column(floats.name)[row]
-        raise bad_value(table, floats.name, row, str(value) if table.is_text else value, problem)
+        given = table.frame.get_column(floats.name)
+        shown = given.cast(pl.String) if table.is_text else given
+        raise bad_value(table, shown, first_true(rounded), problem)
 
 
 def _datetimes(text: pl.Series) -> pl.Series:
@@ -136,10 +141,9 @@ def in_common_kind(table: Table, times: pl.Series, kind: pl.DataType) -> pl.Seri
         times = times.cast(pl.Float64)
         check_exact(table, times)
         return times
-    nano = times.cast(kind)
-    lost = nano.cast(pl.Int64) // 1000 != times.cast(pl.Int64)  # nanoseconds reach from 1677 to 2262
+    nano = times.cast(kind, strict=False)  # nanoseconds reach from 1677 to 2262
+    lost = (nano.cast(pl.Int64) // 1000 != times.cast(pl.Int64)).fill_null(True)
     if lost.any():
-        row = first_true(lost)
         problem = "a date that does not fit 64 bits in nanoseconds."
-        raise bad_value(table, times.name, row, str(times[row]), problem)
+        raise bad_value(table, times, first_true(lost), problem)
     return nano

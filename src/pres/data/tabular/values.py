@@ -12,21 +12,32 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pres.data.tabular.rows import Table, open_table
+from pres.data.stream import MOST_FEATURE
+from pres.data.tabular.rows import Table, open_table, quiet_panics
 from pres.errors import OptionError, RowCountError, ValueInRowError
 
 EXACT_FLOAT = 2**53  # beyond it a float64 skips integers
 
 
-def bad_value(table: Table, column: str, row: int, value: Any, problem: str) -> ValueInRowError:
-    """Return the error for one cell; ``row`` counts from 0 at the table's first."""
+def bad_value(table: Table, column: pl.Series, row: int, problem: str) -> ValueInRowError:
+    """Return the error for one cell of a column; ``row`` counts from 0 at the table's first."""
+    value = _value(column, row)
     if value is None or (isinstance(value, str) and not value.strip()):
         shown = "is empty"
     else:
         text = repr(value.to_list() if isinstance(value, pl.Series) else value)
         shown = f"is {text}" if len(text) <= 60 else f"is {text[:57]}…"
     row += table.first_row
-    return ValueInRowError(f"{table.where}, row {row + 1:,}, column '{column}' {shown}: {problem}")
+    return ValueInRowError(f"{table.where}, row {row + 1:,}, column '{column.name}' {shown}: {problem}")
+
+
+def _value(column: pl.Series, row: int) -> Any:
+    """Return a cell; a date beyond Python's calendar, where polars panics, as its number."""
+    try:
+        with quiet_panics():
+            return column[row]
+    except (pl.exceptions.PanicException, ArithmeticError, ValueError):
+        return column.to_physical()[row]
 
 
 def read_ids(table: Table, column: str) -> pl.Series:
@@ -35,18 +46,22 @@ def read_ids(table: Table, column: str) -> pl.Series:
     if ids.dtype == pl.String and table.is_text:
         ids = ids.str.strip_chars()
     empty = ids.is_null() if ids.dtype != pl.String else (ids == "").fill_null(True)
-    check_filled(table, column, empty, "every event needs its ids")
+    check_filled(table, ids, empty, "every event needs its ids")
     if ids.dtype == pl.String:
         return _integers_if_all_are(ids) if table.is_text else ids
     if not ids.dtype.is_numeric():
         problem = f"a node id must be text or a whole number, not {type_name(ids)}."
-        raise bad_value(table, column, 0, ids[0], problem)
+        raise bad_value(table, ids, 0, problem)
     whole = ids.cast(pl.Int64, strict=False)
-    unusable = (whole.cast(ids.dtype) != ids).fill_null(True)
+    unusable = (whole.cast(ids.dtype, strict=False) != ids).fill_null(True)
     if unusable.any():
-        row = first_true(unusable)
         problem = "a node id must be text or a whole number of at most 64 bits."
-        raise bad_value(table, column, row, ids[row], problem)
+        raise bad_value(table, ids, first_true(unusable), problem)
+    if ids.dtype.is_float():
+        most = 2**24 if ids.dtype == pl.Float32 else EXACT_FLOAT
+        if (rounded := ids.abs() >= most).any():
+            problem = "a float of this size has lost digits: two ids may have become one. Give integers."
+            raise bad_value(table, ids, first_true(rounded), problem)
     return whole
 
 
@@ -64,25 +79,27 @@ def _integers_if_all_are(text: pl.Series) -> pl.Series:
 
 
 def read_numbers(table: Table, columns: tuple[str, ...]) -> Tensor:
-    """Return numeric columns as float32 `[n, d]`; every value must be finite as a float32."""
-    numeric = []
-    for name in columns:
-        column = table.frame.get_column(name)
-        if column.dtype == pl.String:
-            column = column.str.strip_chars()
-        elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
+    """Return numeric columns as float32 `[n, d]`; every value must be finite and of a usable size."""
+    given = [table.frame.get_column(name) for name in columns]
+    for column in given:
+        if not (column.dtype.is_numeric() or column.dtype in (pl.String, pl.Boolean, pl.Null)):
             problem = f"a numeric feature cannot be {type_name(column)}; pass it in categories=… instead."
-            raise bad_value(table, name, 0, column[0], problem)
-        numeric.append(column.cast(pl.Float64, strict=False))
+            raise bad_value(table, column, 0, problem)
+    frame = pl.DataFrame([column.alias(str(place)) for place, column in enumerate(given)])
+    numeric = frame.select(pl.col(pl.String).str.strip_chars().cast(pl.Float64, strict=False))
+    numeric = frame.with_columns(numeric).cast(pl.Float64, strict=False)
     with np.errstate(over="ignore"):
-        values = np.stack([column.to_numpy() for column in numeric], axis=1).astype(np.float32)
-    finite = np.isfinite(values)
-    if not finite.all():
-        row, place = (int(i) for i in np.argwhere(~finite)[0])
-        raw = table.frame.get_column(columns[place])[row]
-        is_word = isinstance(raw, str) and raw.strip() and numeric[place][row] is None
-        hint = " Text goes in categories=…" if is_word else ""
-        raise bad_value(table, columns[place], row, raw, f"a feature must be a finite float32.{hint}")
+        values = numeric.to_numpy(order="c").astype(np.float32)
+    usable = np.abs(values) <= MOST_FEATURE
+    if not usable.all():
+        row, place = (int(i) for i in np.argwhere(~usable)[0])
+        if np.isfinite(values[row, place]):
+            problem = f"a feature beyond ±{MOST_FEATURE:g} overflows in training. Scale the column."
+        else:
+            raw = _value(given[place], row)
+            is_word = isinstance(raw, str) and raw.strip() and numeric[row, place] is None
+            problem = f"a feature must be a finite float32.{' Text goes in categories=…' if is_word else ''}"
+        raise bad_value(table, given[place], row, problem)
     return torch.from_numpy(values)
 
 
@@ -124,11 +141,15 @@ def read_categories(table: Table, column: str) -> pl.Series:
     if values.dtype == pl.String and table.is_text:
         values = _integers_if_all_are(values.str.strip_chars())
     if values.null_count():
-        row = first_true(values.is_null())
         problem = "fill it first, for instance with a category of its own."
-        raise bad_value(table, column, row, None, problem)
+        raise bad_value(table, values, first_true(values.is_null()), problem)
     if values.dtype.is_nested() or values.dtype == pl.Object:
-        raise bad_value(table, column, 0, values[0], f"a category cannot be {type_name(values)}.")
+        raise bad_value(table, values, 0, f"a category cannot be {type_name(values)}.")
+    if values.dtype.is_temporal():
+        for row in (values.to_physical().arg_min(), values.to_physical().arg_max()):
+            assert row is not None
+            if isinstance(_value(values, row), int):
+                raise bad_value(table, values, row, "a date outside the years 1 to 9999.")
     return values
 
 
@@ -140,12 +161,11 @@ def read_labels(table: Table, column: str) -> Tensor:
         numbers = labels.str.strip_chars().str.replace(r"(?i)^true$", "1").str.replace(r"(?i)^false$", "0")
     elif not (labels.dtype.is_numeric() or labels.dtype in (pl.Boolean, pl.Null)):
         problem = f"a label must be a whole number, not {type_name(labels)}."
-        raise bad_value(table, column, 0, labels[0], problem)
+        raise bad_value(table, labels, 0, problem)
     numbers = numbers.cast(pl.Float64, strict=False)
     whole = ((numbers.abs() < EXACT_FLOAT) & (numbers == numbers.round())).fill_null(False)
     if not whole.all():
-        row = first_true(~whole)
-        raise bad_value(table, column, row, labels[row], "a label must be a whole number.")
+        raise bad_value(table, labels, first_true(~whole), "a label must be a whole number.")
     return as_tensor(numbers.cast(pl.Int64))
 
 
@@ -159,13 +179,13 @@ def type_name(values: pl.Series) -> str:
     return "of mixed or unknown type" if values.dtype == pl.Object else str(values.dtype)
 
 
-def check_filled(table: Table, column: str, empty: pl.Series, rule: str) -> None:
+def check_filled(table: Table, column: pl.Series, empty: pl.Series, rule: str) -> None:
     """Raise if some rows of a column are empty."""
     rows = int(empty.sum())
     if rows:
         least, lack = "" if table.whole else "at least ", "row lacks one" if rows == 1 else "rows lack one"
         problem = f"{rule}; {least}{rows:,} {lack}: drop or fill before reading."
-        raise bad_value(table, column, first_true(empty), None, problem)
+        raise bad_value(table, column, first_true(empty), problem)
 
 
 def first_true(mask: pl.Series) -> int:

@@ -161,8 +161,18 @@ def gather(folder: Path) -> Contents:
 
 def picture(path: Path) -> Picture:
     """Return a picture file as one address."""
+    check_no_link(path)
     content = base64.b64encode(path.read_bytes()).decode()
     return Picture(path.stem, f"data:{_TYPES[path.suffix]};base64,{content}")
+
+
+def check_no_link(path: Path) -> None:
+    """Raise if a file to be shown is a link: a report holds nothing from outside the folder."""
+    if path.is_symlink():
+        raise UnreadableSourceError(
+            f"{path} is a link, and a report shows only what lies in the folder. Put the file there, or "
+            "remove the link."
+        )
 
 
 def _sections(folder: Path) -> tuple[Section, ...]:
@@ -179,6 +189,8 @@ def _sections(folder: Path) -> tuple[Section, ...]:
 
 def _told(tell: Callable[..., Told], path: Path, *more: Path) -> Told:
     """Return what the job or run that a file is about has to tell."""
+    for beside in path.parent.iterdir():
+        check_no_link(beside)
     try:
         return tell(path, *more)
     except (AttributeError, KeyError, TypeError) as error:
