@@ -10,11 +10,11 @@ from torch import Tensor
 
 from pres.data.incidence import sorted_keys
 from pres.data.stream import EventStream
-from pres.nn.mailbox_scan import MailboxScan, Reading, age_rows, ages_of
-from pres.nn.message import EventMessage
-from pres.nn.ops import Slots, rows
+from pres.nn.mailbox_scan import AGES, MailboxScan, Reading, age_rows, ages_of
+from pres.nn.ops import Picked, rows
 from pres.nn.scan import Chains
 from pres.nn.scan_memory import ScanMemory
+from pres.nn.time_encoding import TimeEncoding
 from pres.sampling import TemporalIndex
 
 
@@ -75,29 +75,22 @@ class WindowMail:
         self,
         updater: MailboxScan,
         memory: ScanMemory,
-        message: EventMessage,
-        encoding: Tensor,
-        begin: Tensor,
-        since: Tensor,
+        time: TimeEncoding,
+        *known: Tensor | Picked,
     ) -> tuple[Tensor, Tensor]:
         """Return the memory `[h, d]` after each entry, and its mail `[h, d]`.
 
         Args:
             updater: What moves memory.
             memory: The memory of all nodes, as before the window.
-            message: What encodes features and times.
-            encoding: Of each chain's node `[c, encoding_dim]`,
-            begin: and its memory `[c, d]`.
-            since: The time since the event before of each entry's node `[h]`.
+            time: What encodes ages.
+            known: What the updater is given first: of chains, events, and times since events before.
         """
-        time, (places, stored) = message.time, self._stored(memory)
+        places, stored = self._stored(memory)
         mails, events = memory.read_mails(stored)
         reading = self._reading(places, events, time.scale, updater.heads)
-        own_events = torch.arange(len(self.events), device=begin.device) + self.events.offset
-        features, ages = message.features(own_events, begin.dtype), time(ages_of(begin.device) * time.scale)
-        found: tuple[Tensor, Tensor] = updater(
-            begin, encoding, features, time(since), mails, ages, self.chains, reading
-        )
+        ages = time(ages_of(mails.device) * time.scale)
+        found: tuple[Tensor, Tensor] = updater(*known, mails, ages, self.chains, reading)
         return found
 
     def _stored(self, memory: ScanMemory) -> tuple[Tensor, Tensor]:
@@ -125,11 +118,11 @@ class WindowMail:
             mail = torch.where(
                 slot < inside, rows(self.entry, (self.newest.unsqueeze(1) - slot).clamp(min=0)), mail
             )
-        slots = Slots.of(mail >= 0)
-        mail = slots.pack(mail)
+        filled = mail >= 0
+        mail = torch.where(filled, mail, torch.arange(h, device=mail.device).unsqueeze(1))
         t = rows(self.events.t, chains.event)
-        age = rows(t, slots.query) - rows(torch.cat([t, rows(self.stream.t, stored)]), mail)
-        return Reading(heads, slots, mail, age_rows(age / unit), h)
+        age = age_rows((t.unsqueeze(1) - rows(torch.cat([t, rows(self.stream.t, stored)]), mail)) / unit)
+        return Reading(heads, mail, torch.where(filled, age, AGES), h)
 
     @torch.no_grad()
     def deliver(self, memory: ScanMemory, mails: Tensor, stop: int) -> None:

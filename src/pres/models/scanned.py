@@ -100,12 +100,12 @@ class Window:
         (begin, last_event), encoding = memory.read(chains.node), node_encoding(chains.node)
         t = rows(self.events.t, chains.event)
         since = t - torch.cat([t[:1], t[:-1]]).index_copy(0, chains.first, last_event)
-        if self.mail is not None:
-            assert isinstance(updater, MailboxScan)
-            states, mails = self.mail.scanned(updater, memory, message, encoding, begin, since)
-            return Scanned(self, memory, begin, states, mails)
-        about = message(self.events.offset + chains.event, since, begin.dtype)
-        return Scanned(self, memory, begin, updater(begin, encoding, about, chains), None)
+        events = self.events.offset + torch.arange(len(self.events), device=t.device)
+        known = begin, encoding, *message(events, since, begin.dtype)
+        if self.mail is None:
+            return Scanned(self, memory, begin, updater(*known, chains), None)
+        assert isinstance(updater, MailboxScan)
+        return Scanned(self, memory, begin, *self.mail.scanned(updater, memory, message.time, *known))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,15 +8,21 @@ tables, some of them read by many queries. Its cost is that of reading each row 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from pres.errors import OptionError
 from pres.nn.ops import Asked, Picked, Slots, differentiable_gradients
+
+with warnings.catch_warnings():  # the first one warns that such tensors are new
+    warnings.simplefilter("ignore")
+    torch.sparse_csr_tensor([0], [], [], (0, 0), check_invariants=False)
 
 
 class LinearAttention(nn.Module):
@@ -253,6 +259,21 @@ def dots(vectors: Tensor, table: Tensor, vector: Tensor, place: Tensor) -> Tenso
         vectors, table, place, place[:0], vector, 0
     )
     return found
+
+
+def row_dots(vectors: Tensor, table: Tensor, place: Tensor, add: Tensor | None = None) -> Tensor:
+    """Return `[q, k]`, the inner product of each vector `[q, d]` with its rows ``table[place]`` `[q, k, d]`.
+
+    To them ``add`` `[q k]` is added. It takes half of the time of `dots`.
+    """
+    q, k = place.shape
+    values = vectors.new_zeros(q * k) if add is None else add
+    if len(table) < k:  # or there would be more products than the kernel believes possible
+        table = pad(table, (0, 0, 0, k - len(table)))
+    starts, size = torch.arange(0, q * k + 1, k, device=place.device), (q, len(table))
+    wanted = torch.sparse_csr_tensor(starts, place.flatten(), values, size, check_invariants=False)
+    found: Tensor = torch.sparse.sampled_addmm(wanted, vectors, table.T)
+    return found.values().view(q, k)
 
 
 def weighted_sums(table: Tensor, place: Tensor, starts: Tensor, weight: Tensor) -> Tensor:

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
+from torch.nn.functional import embedding_bag, linear, pad
 
 from pres.errors import OptionError
-from pres.nn.attention import dots, softmax, weighted_sums
-from pres.nn.ops import Ranking, Slots, differentiable_gradients, ranking, rows
+from pres.nn.attention import row_dots, weighted_sums
+from pres.nn.ops import Picked, Ranking, differentiable_gradients, ranking, rows
 from pres.nn.scan import Chains, before_each, gated_scan
 from pres.nn.scan_updater import UPDATED, joined_gates
 
@@ -75,7 +75,7 @@ class MailboxScan(nn.Module):
         begin: Tensor,
         encoding: Tensor,
         features: Tensor,
-        since: Tensor,
+        since: Picked,
         stored: Tensor,
         ages: Tensor,
         chains: Chains,
@@ -89,167 +89,155 @@ class MailboxScan(nn.Module):
             begin: The memory before each chain `[c, d]`.
             encoding: Of its node `[c, encoding_dim]`.
             features: The features of all events `[w, feature_dim]`.
-            since: The encoded time since the event before of each entry `[h, time_dim]`.
+            since: The encoded time since the event before of each entry's node.
             stored: Mails from before all chains `[p, d]`.
             ages: The encoded ages of a table `[AGES, time_dim]`.
             chains: Which entries there are.
             reading: What each entry's node reads; mails are those of the entries, then the stored ones.
         """
-        first, chain, other, d = chains.first, chains.chain, chains.other, begin.shape[1]
-        own, partner, own_code, partner_code, feature = torch.split(self.mail.weight, self.sizes, dim=1)
+        d = begin.shape[1]
+        own, partner, *_ = torch.split(self.mail.weight, self.sizes, dim=1)
         weight, bias = joined_gates(self.update, self.new)
         of_mail, of_read, of_since = weight[:, :d], weight[:, d : 2 * d], weight[:, 2 * d :]
+        to_mails = self.mail.weight, self.mail.bias
+        # Gates are linear in mails, as mails are in nodes and events, which are fewer than entries.
+        to_gates = of_mail @ self.mail.weight, of_mail @ self.mail.bias + bias
         age = linear(ages, self.age.weight).to(begin.dtype)
 
-        def scan(mails: Tensor, query: Tensor, shared: Chains | None) -> tuple[Tensor, Tensor]:
-            table = torch.cat([mails.to(begin.dtype), stored])
-            read, mails = reading.read(query.to(begin.dtype), table, age, shared), table[: len(mails)]
-            gates = linear(read, of_read).add_(linear(mails, of_mail)).add_(linear(since, of_since, bias))
-            return gated_scan(gates, begin, first), mails
+        def sent(weight: Tensor, bias: Tensor, memories: Tensor | None) -> Tensor:
+            """Return `[h, ...]`, mails or what gates make of them; but for memories where there are none."""
+            own, partner, own_code, partner_code, feature = torch.split(weight, self.sizes, dim=1)
+            of_own, of_partner = linear(encoding, own_code), linear(encoding, partner_code)
+            if memories is not None:
+                of_own, of_partner = of_own + linear(memories, own), of_partner + linear(memories, partner)
+            found = rows(linear(features, feature, bias), chains.event).add_(rows(of_own, chains.chain))
+            return found.add_(rows(of_partner, rows(chains.chain, chains.other)))
 
-        of_event = linear(features, feature, self.mail.bias)
-        of_own, of_partner = linear(encoding, own_code), linear(encoding, partner_code)
+        def scan(mails: Tensor, gates: Tensor, query: Tensor, asker: Tensor) -> tuple[Tensor, Tensor]:
+            table = torch.cat([mails.to(begin.dtype), stored])
+            read = reading.read(query.to(begin.dtype), asker, table, age)
+            gates = torch.addmm(gates, read, of_read.T).add_(rows(linear(since.table, of_since), since.place))
+            return gated_scan(gates, begin, chains.first), table[: len(mails)]
+
+        with torch.set_grad_enabled(self.passes == 1 and torch.is_grad_enabled()):
+            mails, gates = sent(*to_mails, begin), sent(*to_gates, begin)
+            states, mails = scan(mails, gates, self.query(begin), chains.chain)
         if self.passes == 1:
-            of_own, of_partner = of_own + linear(begin, own), of_partner + linear(begin, partner)
-        mails = (
-            rows(of_event, chains.event).add_(rows(of_own, chain)).add_(rows(of_partner, rows(chain, other)))
-        )
-        if self.passes == 1:
-            return scan(mails, self.query(begin), chains)
-        with torch.no_grad():  # what the second pass reads of the first teaches nothing
-            first_mails = mails + rows(linear(begin, own), chain)
-            first_mails += rows(linear(begin, partner), rows(chain, other))
-            states, _ = scan(first_mails, self.query(begin), chains)
-            before = before_each(states, begin, first)
-        mails = torch.addmm(torch.addmm(mails, before, own.T), rows(before, other), partner.T)
-        return scan(mails, self.query(before), None)
+            return states, mails
+        before = before_each(states, begin, chains.first)  # what it teaches would be about the first pass
+        of_memories = linear(before, own) + linear(rows(before, chains.other), partner)
+        mails = sent(*to_mails, None) + of_memories
+        gates = sent(*to_gates, None) + linear(of_memories, of_mail)
+        return scan(mails, gates, self.query(before), torch.arange(len(chains), device=begin.device))
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What entries read: the mail in each filled slot of a node's mailbox, and how old it is.
+    """What entries read: the mail in each slot of a node's mailbox, and how old it is.
 
     A mail goes to a node and to its neighbours, and each reads it at several events in a row. So mails lie in
-    a table, each projected once, and what an entry reads is given by rows of it. A row has a part for each
-    head, side by side.
+    a table, and what an entry reads is given by rows of it. A row has a part for each head, side by side.
     """
 
     heads: int
-    slots: Slots  # of the entries
-    mail: Tensor  # [s] the row of the mail in each filled slot
-    age: Tensor  # [s] its age, as a row of a table
+    mail: Tensor  # [h, k] the row of the mail in each slot; any in an empty one
+    age: Tensor  # [h, k] its age, as a row of a table; `AGES` in an empty slot
     sent: int  # how many rows have a gradient: the first ones
 
-    def read(self, query: Tensor, table: Tensor, ages: Tensor, shared: Chains | None = None) -> Tensor:
+    def read(self, query: Tensor, asker: Tensor, table: Tensor, ages: Tensor) -> Tensor:
         """Return `[h, d]`, what entries read: ``softmax(query · (mail + age)) mail``, by head.
 
         Args:
-            query: A query of each entry `[h, d]`; or of each chain `[c, d]`, where they are ``shared``.
+            query: Queries `[a, d]`.
+            asker: Which of them each entry `[h]` asks by.
             table: Mails `[n, d]`: keys but for the age, and values.
             ages: What each age adds to a key `[AGES, d]`.
-            shared: The chains whose entries share a query.
         """
-        (h, _), heads, dim = self.slots.mask.shape, self.heads, table.shape[1]
+        (h, _), heads, size = self.mail.shape, self.heads, table.shape[1] // self.heads
         if not h:
             return table[:0]
         with torch.autocast(table.device.type, enabled=False):  # rows are read as they are
-            query = query * (dim // heads) ** -0.5
-            asker, starts = self.slots.query, self.slots.starts
-            if shared is not None:  # the slots of a chain lie together
-                asker, starts = rows(shared.chain, asker), rows(starts, shared.first)
+            query = query * size**-0.5
             of_query, of_ages = (each.view(len(each), heads, -1).transpose(0, 1) for each in (query, ages))
-            place = self._per_head(asker * AGES + self.age, len(query) * AGES)
-            by_age = rows(torch.bmm(of_query, of_ages.transpose(1, 2)).flatten(), place)
-            found: Tensor = _Read.apply(self, asker, starts, query, table, by_age)  # type: ignore[no-untyped-call]
+            by_age = pad(torch.bmm(of_query, of_ages.transpose(1, 2)), (0, 1), value=-torch.inf)
+            head = torch.arange(heads, device=asker.device).unsqueeze(1)
+            place = (asker.unsqueeze(1).unsqueeze(1) + len(query) * head) * (AGES + 1) + self.age.unsqueeze(1)
+            by_age = rows(by_age.flatten(), place.flatten())
+            found: Tensor = _Read.apply(self, rows(query, asker), table, by_age)  # type: ignore[no-untyped-call]
             return found
 
     @cached_property
     def row(self) -> Tensor:
-        """The row `[heads s]` of the mail in each slot of all heads, head after head, in a table of parts."""
-        return self._parts(self.mail)
+        """The row `[heads h, k]` of the mail in each slot of all parts, in a table of parts."""
+        head = torch.arange(self.heads, device=self.mail.device).unsqueeze(1)
+        return (self.mail.unsqueeze(1) * self.heads + head).flatten(0, 1)
 
     @cached_property
     def by_row(self) -> Ranking:
-        """The slots of all heads that read a mail with a gradient, sorted by head and mail."""
-        slots = (self.mail < self.sent).nonzero().squeeze(1)
-        found = ranking(self.mail.index_select(0, slots))
+        """The slots of all parts that read a mail with a gradient, sorted by its part; no places."""
+        heads, (_, k) = self.heads, self.mail.shape
+        slots = (self.mail.flatten() < self.sent).nonzero().squeeze(1)
+        head = torch.arange(heads, device=slots.device).unsqueeze(1)
+        found = ranking(self.mail.flatten().index_select(0, slots))
+        order = slots.index_select(0, found.order)
+        entry = torch.div(order, k, rounding_mode="floor")
         return Ranking(
-            values=self._parts(found.values),
-            place=self._per_head(found.place, len(found.values)),
-            order=self._per_head(slots.index_select(0, found.order), len(self.mail)),
-            starts=self._per_head(found.starts, len(slots)),
+            values=(found.values * heads + head).flatten(),
+            place=found.place,
+            order=(order + entry * ((heads - 1) * k) + head * k).flatten(),
+            starts=(found.starts + len(slots) * head).flatten(),
         )
 
-    def _per_head(self, places: Tensor, size: int) -> Tensor:
-        """Return places among ``size`` of one head as those of all heads, head after head."""
-        return (places + size * torch.arange(self.heads, device=places.device).unsqueeze(1)).flatten()
 
-    def _parts(self, places: Tensor) -> Tensor:
-        """Return the rows of all heads, head after head, in a table whose rows are such parts."""
-        return (places * self.heads + torch.arange(self.heads, device=places.device).unsqueeze(1)).flatten()
-
-
-def read_plainly(reading: Reading, asker: Tensor, query: Tensor, table: Tensor, by_age: Tensor) -> Tensor:
+def read_plainly(reading: Reading, query: Tensor, table: Tensor, by_age: Tensor) -> Tensor:
     """Return what entries read `[h, d]`, by a copy of the mail in every slot; see `Reading.read`.
 
-    It is given scaled queries, which of them each slot asks by, and the scores of ages `[heads s]`.
+    It is given scaled queries of the entries, and the scores of ages `[heads h k]`.
     """
-    slots, heads = reading.slots, reading.heads
-    queries, copies = (each.view(len(each), heads, -1) for each in (query[asker], table[reading.mail]))
-    score = (queries * copies).sum(2).T + by_age.view(heads, -1)
-    weight = softmax(slots.pad(score), slots)
-    return torch.einsum("aqk,saqk->qas", weight, slots.pad(copies.permute(2, 1, 0))).flatten(1)
+    (h, k), heads = reading.mail.shape, reading.heads
+    copies = table[reading.mail].view(h, k, heads, -1)
+    score = torch.einsum("qas,qkas->qak", query.view(h, heads, -1), copies) + by_age.view(h, heads, k)
+    return torch.einsum("qak,qkas->qas", score.softmax(2), copies).flatten(1)
 
 
 class _Read(torch.autograd.Function):
     """Scores, softmax and weighted means of the heads' mails, by kernels that read rows where they are."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        reading: Reading,
-        asker: Tensor,
-        starts: Tensor,
-        query: Tensor,
-        table: Tensor,
-        by_age: Tensor,
-    ) -> Tensor:
-        slots, heads = reading.slots, reading.heads
-        parts, s = table.view(len(table) * heads, -1), len(slots)
-        asking = reading._parts(asker)
-        score = dots(query.view(len(query) * heads, -1), parts, asking, reading.row).add_(by_age)
-        weight = softmax(slots.pad(score.view(heads, s)), slots)
-        found = weighted_sums(
-            parts, reading.row, reading._per_head(slots.starts, s), slots.pack(weight).flatten()
-        )
-        ctx.save_for_backward(asker, starts, query, table, by_age, weight)
-        ctx.reading, ctx.asking = reading, asking
-        return found.view(heads, -1, parts.shape[1]).transpose(0, 1).reshape(-1, table.shape[1])
+    def forward(ctx: Any, reading: Reading, query: Tensor, table: Tensor, by_age: Tensor) -> Tensor:
+        row = reading.row
+        queries, parts = (each.view(len(each) * reading.heads, -1) for each in (query, table))
+        score = row_dots(queries, parts, row, by_age)
+        # A softmax over few columns takes seven times as long as one over few rows.
+        weight = score.T.contiguous().softmax(0).T.contiguous()
+        found = embedding_bag(row, parts, mode="sum", per_sample_weights=weight)
+        ctx.save_for_backward(query, table, by_age, weight)
+        ctx.reading = reading
+        return found.view(query.shape)
 
     @staticmethod
     def backward(ctx: Any, of_found: Tensor) -> tuple[Tensor | None, ...]:
-        reading, (asker, starts, query, table, by_age, weight) = ctx.reading, ctx.saved_tensors
+        reading, (query, table, by_age, weight) = ctx.reading, ctx.saved_tensors
         if torch.is_grad_enabled():  # the gradient itself is to be differentiated
 
             def plain(query: Tensor, table: Tensor, by_age: Tensor) -> Tensor:
-                return read_plainly(reading, asker, query, table, by_age)
+                return read_plainly(reading, query, table, by_age)
 
-            given, needed = (query, table, by_age), ctx.needs_input_grad[3:]
-            return None, None, None, *differentiable_gradients(plain, given, needed, of_found)
-        slots, heads, by, asking = reading.slots, reading.heads, reading.by_row, ctx.asking
+            given, needed = (query, table, by_age), ctx.needs_input_grad[1:]
+            return None, *differentiable_gradients(plain, given, needed, of_found)
+        row, by = reading.row, reading.by_row
         parts, queries, of_found = (
-            each.reshape(len(each) * heads, -1) for each in (table, query, of_found.contiguous())
+            each.reshape(len(each) * reading.heads, -1) for each in (table, query, of_found)
         )
-        finding = reading._parts(slots.query)
-        of_weight = slots.pad(dots(of_found, parts, finding, reading.row).view(heads, -1))
-        of_score = slots.pack(weight * (of_weight - (weight * of_weight).sum(-1, keepdim=True))).flatten()
-        kept = slots.pack(weight).flatten()
-        of_mails = weighted_sums(of_found, rows(finding, by.order), by.starts, rows(kept, by.order))
-        of_mails += weighted_sums(queries, rows(asking, by.order), by.starts, rows(of_score, by.order))
+        of_weight = row_dots(of_found, parts, row)
+        of_score = weight * (of_weight - (weight * of_weight).sum(1, keepdim=True))
+        of_query = embedding_bag(row, parts, mode="sum", per_sample_weights=of_score)
+        asking = torch.div(by.order, row.shape[1], rounding_mode="floor")
+        of_score, weight = of_score.flatten(), weight.flatten()
+        of_mails = weighted_sums(of_found, asking, by.starts, rows(weight, by.order))
+        of_mails += weighted_sums(queries, asking, by.starts, rows(of_score, by.order))
         of_table = torch.zeros_like(parts).index_copy_(0, by.values, of_mails).view_as(table)
-        of_query = weighted_sums(parts, reading.row, reading._per_head(starts, len(slots)), of_score)
-        of_query = of_query.view(heads, -1, parts.shape[1]).transpose(0, 1).reshape(query.shape)
-        return None, None, None, of_query, of_table, of_score
+        return None, of_query.view_as(query), of_table, of_score
 
 
 def age_rows(age: Tensor) -> Tensor:

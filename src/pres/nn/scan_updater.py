@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from pres.errors import OptionError
-from pres.nn.ops import rows
+from pres.nn.ops import Picked, rows
 from pres.nn.scan import Chains, before_each, gated_scan
 
 UPDATED = -1.0  # where the bias of the update gate begins: at first a memory keeps most of itself
@@ -44,22 +44,28 @@ class ScanUpdater(nn.Module):
         """The weights whose columns read a message, time last."""
         return [self.update.weight, self.new.weight]
 
-    def forward(self, begin: Tensor, encoding: Tensor, about: Tensor, chains: Chains) -> Tensor:
+    def forward(
+        self, begin: Tensor, encoding: Tensor, features: Tensor, since: Picked, chains: Chains
+    ) -> Tensor:
         """Return the memory `[h, d]` after each entry of all chains.
 
-        What depends on a node alone is multiplied once for each chain.
+        What depends on a node, an event or a time alone is multiplied once for each.
 
         Args:
             begin: The memory before each chain `[c, d]`.
             encoding: Of its node `[c, encoding_dim]`.
-            about: What is known of each entry's event `[h, event_dim]`.
+            features: The features of all events `[w, feature_dim]`.
+            since: The encoded time since the event before of each entry's node.
             chains: Which entries there are.
         """
         weight, bias = joined_gates(self.update, self.new)
         own, own_code, partner, partner_code, event = torch.split(weight, self.sizes, dim=1)
+        feature, time = torch.split(event, [features.shape[1], since.table.shape[1]], dim=1)
         nodes, whose = torch.cat([begin, encoding], dim=1), rows(chains.chain, chains.other)
         # Added in place: sums of their own take as long as a third of the products.
-        gates = linear(about, event, bias)
+        gates = rows(linear(since.table, time, bias), since.place)
+        if features.shape[1]:
+            gates = gates.add_(rows(linear(features, feature), chains.event))
         gates = gates.add_(rows(linear(nodes, torch.cat([own, own_code], dim=1)), chains.chain))
         if self.passes == 1:
             of_partner = linear(nodes, torch.cat([partner, partner_code], dim=1))
