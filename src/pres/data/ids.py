@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +17,21 @@ from pres.errors import OptionError, UnknownIdError
 class IdMap:
     """The user's ids of the nodes ``0 … num_nodes - 1``.
 
-    In a shared id space ``dst_values`` is None and node ``k`` is ``src_values[k]``.
-    In a bipartite one sources come first: node ``len(src_values) + k`` is ``dst_values[k]``.
+    In a shared id space ``dst_values`` is None and node ``k`` is ``src_values[k]``. In a bipartite one node
+    ``src_nodes[k]`` is ``src_values[k]``, and likewise for destinations: sources come first, and nodes that a
+    stream takes in later have the next numbers, whichever side they are of.
     """
 
     src_values: pl.Series
     dst_values: pl.Series | None = None
+    src_nodes: Tensor | None = None  # [sources] int64, increasing; None in a shared id space
+    dst_nodes: Tensor | None = None  # [destinations] likewise
+
+    def __post_init__(self) -> None:
+        if self.dst_values is not None and self.dst_nodes is None:
+            nodes = torch.arange(self.num_nodes)
+            object.__setattr__(self, "src_nodes", nodes[: len(self.src_values)])
+            object.__setattr__(self, "dst_nodes", nodes[len(self.src_values) :])
 
     @classmethod
     def dense(cls, num_nodes: int, num_src: int | None = None) -> IdMap:
@@ -52,15 +62,30 @@ class IdMap:
         """Number of sources in a bipartite space, None in a shared one."""
         return None if self.dst_values is None else len(self.src_values)
 
+    @property
+    def sources_first(self) -> bool:
+        """Whether every source is numbered before every destination, as before a stream has grown."""
+        return (
+            self.src_nodes is None or not len(self.src_nodes) or int(self.src_nodes[-1]) < len(self.src_nodes)
+        )
+
+    def find_src(self, values: pl.Series) -> Tensor:
+        """Return the nodes `[n]` of source ids; -1 where one is unknown."""
+        return _of_side(positions(values, self.src_values), self.src_nodes)
+
+    def find_dst(self, values: pl.Series) -> Tensor:
+        """Return the nodes `[n]` of destination ids; -1 where one is unknown."""
+        known = self.src_values if self.dst_values is None else self.dst_values
+        return _of_side(positions(values, known), self.dst_nodes)
+
     def encode_src(self, values: Any) -> Tensor:
         """Return the nodes `[n]` of source ids; unknown ones are an error that names them."""
-        return _encode(values, self.src_values, "source")
+        return _encode(values, self.src_values, self.find_src, "source")
 
     def encode_dst(self, values: Any) -> Tensor:
         """Return the nodes `[n]` of destination ids; unknown ones are an error that names them."""
-        if self.dst_values is None:
-            return _encode(values, self.src_values, "destination")
-        return _encode(values, self.dst_values, "destination") + len(self.src_values)
+        known = self.src_values if self.dst_values is None else self.dst_values
+        return _encode(values, known, self.find_dst, "destination")
 
     def decode(self, nodes: Any) -> pl.Series:
         """Return the user's ids of nodes `[n]` that lie on one side (all sources or all destinations)."""
@@ -73,12 +98,13 @@ class IdMap:
         outside = nodes[(nodes < 0) | (nodes >= self.num_nodes)]
         if len(outside):
             raise UnknownIdError(f"node {int(outside[0])} is none of the stream's {self.num_nodes:,} nodes.")
-        index = nodes.cpu().numpy()
-        on_dst = nodes >= len(self.src_values)
-        if self.dst_values is None or not bool(on_dst.any()):
-            return self.src_values.gather(index)
-        if bool(on_dst.all()):
-            return self.dst_values.gather(index - len(self.src_values))
+        nodes = nodes.cpu().long()
+        if self.dst_values is None or self.src_nodes is None or self.dst_nodes is None:
+            return self.src_values.gather(nodes.numpy())
+        for values, of_side in (self.src_values, self.src_nodes), (self.dst_values, self.dst_nodes):
+            place = torch.searchsorted(of_side, nodes)
+            if len(of_side) and torch.equal(of_side[place.clamp(max=len(of_side) - 1)], nodes):
+                return values.gather(place.numpy())
         raise OptionError("the nodes lie on both sides of a bipartite stream: decode each side on its own.")
 
 
@@ -92,11 +118,18 @@ def positions(values: pl.Series, known: pl.Series) -> Tensor:
     return torch.from_numpy(found.to_numpy(writable=True))
 
 
+def _of_side(places: Tensor, nodes: Tensor | None) -> Tensor:
+    """Return the nodes `[n]` at places among those of a side; -1 stays."""
+    if nodes is None or not len(nodes):
+        return places
+    return torch.where(places < 0, -1, nodes[places.clamp(min=0)])
+
+
 def _counting(start: int, stop: int) -> pl.Series:
     return pl.int_range(start, stop, dtype=pl.Int64, eager=True).alias("id")
 
 
-def _encode(values: Any, known: pl.Series, side: str) -> Tensor:
+def _encode(values: Any, known: pl.Series, find: Callable[[pl.Series], Tensor], side: str) -> Tensor:
     wanted = _series(values, side)
     if not len(wanted):
         return torch.empty(0, dtype=torch.int64)
@@ -106,7 +139,7 @@ def _encode(values: Any, known: pl.Series, side: str) -> Tensor:
             f"{side} ids are {known.dtype}, but {wanted[0]!r} ({wanted.dtype}) was asked for. "
             "Give ids of the type the stream was read with."
         )
-    nodes = positions(wanted, known)
+    nodes = find(wanted)
     unknown = nodes < 0
     if bool(unknown.any()):
         missing = wanted.filter(pl.Series(unknown.numpy())).unique(maintain_order=True)

@@ -45,9 +45,9 @@ class EventStream:
     """Events ``(src, dst, t)`` in time order, with optional features and labels.
 
     The constructor checks its input and keeps a copy; slices and splits are views and cost nothing.
-    Nothing in a stream can be reassigned, and its tensors are never written to. A stream that grows would
-    append to the columns, to ``ids`` and to ``index``, and hand out such views: everything else that is
-    derived from a stream (a split, a batch, a `TemporalIndex`) is made from a view of fixed length.
+    Nothing in a stream can be reassigned, and its tensors are never written to. A `GrowingStream` hands out
+    ever longer streams, which begin alike: what is derived from a stream (a split, a batch, a
+    `TemporalIndex`) is made from one of fixed length.
     """
 
     src: Tensor  # [n] int64
@@ -59,7 +59,7 @@ class EventStream:
     row: Tensor | None = None  # [n] int64, the row of the input (from 0) each event was; None: in their order
     node_x: Tensor | None = None  # [num_nodes, d] float32, numeric node features
     num_nodes: int = 0  # found from the ids when 0
-    num_src: int | None = None  # bipartite: sources are 0 … num_src - 1, destinations follow
+    num_src: int | None = None  # bipartite: how many sources; those of the constructor come first
     directed: bool = False  # whether neighbourhoods follow the direction of events
     offset: int = 0  # position of the first event in the stream this one was cut from
     info: StreamInfo = field(default_factory=StreamInfo)

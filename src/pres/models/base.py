@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from pres.data.stream import EventStream
 from pres.errors import OptionError, check_choice
-from pres.models.checks import check_next, check_stands, check_whole, num_batches_of
+from pres.models.checks import check_longer, check_next, check_stands, check_whole, num_batches_of
 from pres.models.composition import check_composition
 from pres.models.routing import MessageRouting, RawMessages, raw_messages_of, routings_of
 from pres.models.sample import Embedding, SubgraphSampler
@@ -34,6 +34,7 @@ from pres.nn.scan_memory import ScanMemory
 from pres.nn.scan_updater import ScanUpdater
 from pres.nn.updater import GRUUpdater, MailboxAttention, RNNUpdater
 from pres.sampling import TemporalIndex
+from pres.sampling.growing import grown
 from pres.sampling.index import Strategy, Visibility
 from pres.smoothing import Role, Smoothing, Update
 
@@ -136,6 +137,25 @@ class MDGNN(SubgraphSampler):
         self.memory.reset()
         if self.smoothing is not None:
             self.smoothing.reset()
+
+    def grow(self, events: EventStream) -> None:
+        """Follow a stream that has grown: see its new events, and make room for its new nodes.
+
+        Memory does not move: `update_state` takes the events in. Every part that keeps something of each node
+        or event has a ``grow`` of its own.
+        """
+        check_longer(events, self._t, self.memory.num_nodes)
+        events = events.to(self.memory.device)
+        for part in self.modules():
+            if part is not self and callable(grow := getattr(part, "grow", None)):
+                grow(events)
+        if self.node_x is not None and events.node_x is not None:
+            self.node_x = events.node_x.to(self.node_x)
+        if self.index is not None:
+            self.index = grown(self.index, events)
+        self._t = events.t
+        if self._events is not None:
+            self._events = events
 
     def check_stream(self, events: EventStream) -> None:
         """Raise unless ``events`` is the whole stream that the model was made from."""

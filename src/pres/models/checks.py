@@ -20,6 +20,16 @@ def check_whole(events: EventStream, times: Tensor, nodes: int) -> None:
         )
 
 
+def check_longer(events: EventStream, times: Tensor, nodes: int) -> None:
+    """Raise unless ``events`` is a whole stream that goes on from these times and so many nodes."""
+    if events.offset or len(events) < len(times) or events.num_nodes < nodes:
+        raise OptionError(
+            f"the model follows a stream of {len(times):,} events and {nodes:,} nodes as it grows, not one "
+            f"of {len(events):,} and {events.num_nodes:,}. Give the whole stream."
+        )
+    check_slice(events[: len(times)][-1:], times, "the model")
+
+
 def num_batches_of(batches: EventStream, b: int) -> int:
     """Return how many batches of ``b`` events these are; no events are one batch of none."""
     num_batches = len(batches) // b if b > 0 else 1

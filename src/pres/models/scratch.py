@@ -27,7 +27,7 @@ def scratch_of(model: Model) -> Model:
     """
     state = {id(value) for value in model.state_dict(keep_vars=True).values()}
     copied = _copy(model, [*model.parameters(), *(b for b in model.buffers() if id(b) not in state)])
-    copied.memory.add_node()
+    copied.memory.add_nodes(1)
     table = copied.node_encoding.table
     copied.node_encoding.table = torch.cat([table, table.new_zeros(1, table.shape[1])])
     if copied.node_x is not None:

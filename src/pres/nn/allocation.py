@@ -53,3 +53,43 @@ def zeros_when_used(*shape: int) -> Tensor:
         with suppress(OSError):  # of a kernel that has no large pages
             block.madvise(mmap.MADV_NOHUGEPAGE)  # or they would be filled for a single node
     return torch.frombuffer(block, dtype=torch.float32).view(shape)
+
+
+def lengthened(rows: Tensor, count: int, fill: Tensor | float = 0, dim: int = 0) -> Tensor:
+    """Return a state's ``rows`` with ``count`` further ones along ``dim``, which hold ``fill``.
+
+    The result may have room behind it, which the next call uses: a row at a time costs O(1) in the long run.
+    It takes the place of ``rows``, whose storage must be its own.
+    """
+    size, wanted = rows.shape[dim], rows.shape[dim] + count
+    room = _room(rows, dim)
+    shape = list(rows.shape)
+    if room >= wanted:
+        shape[dim] = wanted
+        longer = rows.as_strided(shape, rows.stride())
+    else:
+        shape[dim] = wanted + wanted // 2
+        longer = _with_rows(rows, shape, dim).narrow(dim, 0, wanted)
+    longer.narrow(dim, size, count).copy_(torch.as_tensor(fill, dtype=rows.dtype, device=rows.device))
+    return longer
+
+
+def _room(rows: Tensor, dim: int) -> int:
+    """Return how many rows along ``dim`` there is room for."""
+    if rows.numel() == 0 or rows.stride(dim) == 0 or rows.storage_offset():
+        return rows.shape[dim]
+    if dim:
+        return rows.stride(dim - 1) // rows.stride(dim)
+    return rows.untyped_storage().nbytes() // rows.element_size() // rows.stride(0)
+
+
+def _with_rows(rows: Tensor, shape: list[int], dim: int) -> Tensor:
+    """Return room of a shape that begins with ``rows``; those of zeros take none, see `zeros_when_used`."""
+    if rows.dtype != torch.float32 or rows.device.type != "cpu" or rows.ndim == 1 or dim:
+        whole = rows.new_empty(shape)
+        whole.narrow(dim, 0, rows.shape[dim]).copy_(rows)
+        return whole
+    whole = zeros_when_used(*shape)
+    used = rows.flatten(1).any(1).nonzero().squeeze(1)
+    whole[used] = rows[used]
+    return whole

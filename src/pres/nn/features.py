@@ -40,6 +40,13 @@ class EdgeFeatures(nn.Module):
         self.embedded_dim = category_dim * len(sizes)
         self.dim = self.numeric_dim + self.embedded_dim
 
+    def grow(self, events: EventStream) -> None:
+        """Look features up in a stream that has grown; they are standardised as before."""
+        if self.x is not None and events.x is not None:
+            self.x = events.x.to(self.x)
+        if self.categories is not None:
+            self.categories = events.categories
+
     def numeric(self, events: Tensor, dtype: torch.dtype) -> Tensor:
         """Return the numeric features `[..., numeric_dim]` of events `[...]`."""
         if self.x is None:

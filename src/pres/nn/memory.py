@@ -9,8 +9,9 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from pres.data.stream import EventStream
 from pres.errors import OptionError
-from pres.nn.allocation import zeros_when_used
+from pres.nn.allocation import lengthened, zeros_when_used
 from pres.nn.ops import Picked, Slots
 
 
@@ -74,13 +75,16 @@ class MemoryStore(nn.Module):
             else:
                 buffer.zero_()
 
-    def add_node(self) -> None:
-        """Make room for one node more, which nothing has happened to."""
+    def add_nodes(self, count: int) -> None:
+        """Make room for further nodes, which nothing has happened to."""
         for name, buffer in self.named_buffers():
             if buffer.ndim:
-                row = self.start.expand_as(buffer[:1]) if name in self.times else torch.zeros_like(buffer[:1])
-                setattr(self, name, torch.cat([buffer, row]))
-        self.num_nodes += 1
+                setattr(self, name, lengthened(buffer, count, self.start if name in self.times else 0))
+        self.num_nodes += count
+
+    def grow(self, events: EventStream) -> None:
+        """Make room for a stream's new nodes."""
+        self.add_nodes(events.num_nodes - self.num_nodes)
 
     def snapshot(self) -> dict[str, Tensor]:
         """Return a copy of the whole state."""

@@ -1,6 +1,7 @@
 """Temporal neighbours, negatives, temporal batches, pending sets and levels."""
 
 from pres.sampling.batches import TemporalBatches, prefetch
+from pres.sampling.growing import grown
 from pres.sampling.index import Neighbours, TemporalIndex
 from pres.sampling.negatives import Negatives, NegativeSampler
 from pres.sampling.pending import PendingLoad, PendingProfile, levels, pending_sets
@@ -13,6 +14,7 @@ __all__ = [
     "PendingProfile",
     "TemporalBatches",
     "TemporalIndex",
+    "grown",
     "levels",
     "pending_sets",
     "prefetch",

@@ -18,6 +18,7 @@ from pres.sampling.rng import below, derived, uniform
 _SEARCHED_AT_ONCE = 1 << 20  # keys that a binary search finds its way in without landmarks
 Visibility = Literal["fresh", "batch"]
 Strategy = Literal["recent", "uniform"]
+Direction = Literal["both", "out", "in"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +51,11 @@ class TemporalIndex:
             a directed stream, otherwise ``"both"``.
     """
 
-    def __init__(self, events: EventStream, direction: Literal["both", "out", "in"] | None = None) -> None:
+    def __init__(self, events: EventStream, direction: Direction | None = None) -> None:
         if events.offset:
             raise OptionError("a TemporalIndex is built from the whole stream, not from a slice of it.")
-        usual = "out" if events.directed else "both"
-        self.direction = direction or usual
+        usual: Direction = "out" if events.directed else "both"
+        self.direction: Direction = direction or usual
         check_choice("direction", self.direction, ("both", "out", "in"))
         self.num_events, self.num_nodes = len(events), events.num_nodes
         ready = events.index if self.direction == usual else None
@@ -98,7 +99,7 @@ class TemporalIndex:
     def recent(self, nodes: Tensor, cutoffs: Tensor, k: int) -> Neighbours:
         """Return the ``k`` most recent neighbours of each node before its cutoff."""
         nodes, cutoffs = self._checked(nodes, cutoffs)
-        _check_k(k)
+        check_k(k)
         back = torch.arange(1, k + 1, device=nodes.device)
         slots = self._end(nodes, cutoffs).unsqueeze(1) - back
         return self._gather(nodes, slots, slots >= self._start[nodes].unsqueeze(1))
@@ -109,14 +110,9 @@ class TemporalIndex:
         The draw is a function of seed, node and cutoff.
         """
         nodes, cutoffs = self._checked(nodes, cutoffs)
-        _check_k(k)
+        check_k(k)
         first = self._start[nodes]
-        available = self._end(nodes, cutoffs) - first
-        ranks = _subsets(available, k, seed, nodes, cutoffs).sort(dim=1, descending=True).values
-        mask = ranks < available.unsqueeze(1)
-        if k > 1:  # the ranks beyond what is available sorted to the front: move them to the back
-            order = mask.to(torch.int8).argsort(dim=1, descending=True, stable=True)
-            ranks, mask = ranks.gather(1, order), mask.gather(1, order)
+        ranks, mask = drawn_ranks(self._end(nodes, cutoffs) - first, k, seed, nodes, cutoffs)
         return self._gather(nodes, first.unsqueeze(1) + ranks, mask)
 
     def hops(
@@ -249,9 +245,22 @@ def check_slice(batch: EventStream, t: Tensor, whose: str) -> None:
         raise OptionError(f"the batch is not cut from the stream that {whose} was built from.")
 
 
-def _check_k(k: int) -> None:
+def check_k(k: int) -> None:
+    """Raise unless ``k`` neighbours can be asked for."""
     if k < 1:
         raise OptionError(f"k={k}: ask for at least one neighbour.")
+
+
+def drawn_ranks(
+    available: Tensor, k: int, seed: int, nodes: Tensor, cutoffs: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return ``k`` ranks `[q, k]` below ``available`` `[q]`, falling, and a mask where there are fewer."""
+    ranks = _subsets(available, k, seed, nodes, cutoffs).sort(dim=1, descending=True).values
+    mask = ranks < available.unsqueeze(1)
+    if k > 1:  # the ranks beyond what is available sorted to the front: move them to the back
+        order = mask.to(torch.int8).argsort(dim=1, descending=True, stable=True)
+        ranks, mask = ranks.gather(1, order), mask.gather(1, order)
+    return ranks, mask
 
 
 def _subsets(available: Tensor, k: int, seed: int, *names: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from torch import Tensor, nn
 
+from pres.data.stream import EventStream
 from pres.errors import OptionError
 from pres.nn.memory import MemoryStore
 from pres.settings import Settings
@@ -45,6 +46,9 @@ class Smoothing(nn.Module):
 
     def reset(self) -> None:
         """Forget every event, as before the first: memory is reset with it."""
+
+    def grow(self, events: EventStream) -> None:
+        """Make room for the new nodes of a stream that has grown."""
 
     def correct(self, nodes: Tensor, previous: Tensor, measured: Tensor, elapsed: Tensor) -> Tensor:
         """Return the corrected memory `[u, d]` of nodes, of which those with mail are used.

@@ -10,7 +10,9 @@ import pydantic
 import torch
 from torch import Tensor, nn
 
+from pres.data.stream import EventStream
 from pres.errors import OptionError, check_choice
+from pres.nn.allocation import lengthened
 from pres.nn.memory import MemoryStore
 from pres.smoothing.base import Role, Smoothing, SmoothingSettings, Update
 from pres.smoothing.coherence import batch_coherence_loss, coherence_loss
@@ -214,6 +216,13 @@ class PRESSmoothing(Smoothing):
         if self.settings.filter:
             self.trackers.reset()
             self.recorded.zero_()
+
+    def grow(self, events: EventStream) -> None:
+        """Make room for the new nodes of a stream that has grown."""
+        if self.settings.filter:
+            count = events.num_nodes + 1 - len(self.recorded)
+            self.trackers.add_nodes(count)
+            self.recorded = lengthened(self.recorded, count)
 
     def correct(self, nodes: Tensor, previous: Tensor, measured: Tensor, elapsed: Tensor) -> Tensor:
         """Return the corrected memory `[u, d]`; the memory as measured without a filter."""

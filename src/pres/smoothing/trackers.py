@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from pres.nn.allocation import lengthened
+
 
 class Trackers(nn.Module):
     """``n``, ``ξ = Σδ`` and ``ψ = Σδ²`` for every node and component.
@@ -44,6 +46,13 @@ class Trackers(nn.Module):
         """Forget every transition."""
         for buffer in (self.n, self.total, self.squares):
             buffer.zero_()
+
+    def add_nodes(self, count: int) -> None:
+        """Make room for further nodes; with anchors they share the last row."""
+        if self.anchors is None:  # nobody writes to the last row: it becomes that of the first new node
+            self.n, self.total, self.squares = (
+                lengthened(sums, count, dim=1) for sums in (self.n, self.total, self.squares)
+            )
 
     @torch.no_grad()
     def observe(self, nodes: Tensor, delta: Tensor, component: int) -> None:

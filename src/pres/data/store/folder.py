@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import torch
 
 from pres.data.ids import IdMap
 from pres.data.incidence import IndexArrays
@@ -93,8 +94,15 @@ def _as_tuple(value: Any) -> Any:
 
 def _read_ids(place: Path, num_src: int | None) -> IdMap:
     src, dst = (place / f"ids-{side}.parquet" for side in ("src", "dst"))
-    ids = pl.read_parquet(src).get_column("id")
-    return IdMap(ids, None if num_src is None else pl.read_parquet(dst).get_column("id"))
+    of_src = pl.read_parquet(src)
+    if num_src is None:
+        return IdMap(of_src.get_column("id"))
+    of_dst = pl.read_parquet(dst)
+    src_nodes, dst_nodes = (
+        torch.from_numpy(side.get_column("node").to_numpy(writable=True)) if "node" in side.columns else None
+        for side in (of_src, of_dst)
+    )
+    return IdMap(of_src.get_column("id"), of_dst.get_column("id"), src_nodes, dst_nodes)
 
 
 def check_free(folder: Path) -> None:
@@ -123,9 +131,15 @@ def write_about(events: EventStream, place: Path) -> None:
     info = events.info
     for i, values in enumerate(info.category_levels):
         _write_levels(info.category_names[i], values, place / f"category-{i}.parquet")
-    for side, ids in (("src", events.ids.src_values), ("dst", events.ids.dst_values)):
-        if ids is not None:
-            ids.alias("id").to_frame().write_parquet(place / f"ids-{side}.parquet")
+    ids = events.ids
+    sides = [("src", ids.src_values, ids.src_nodes)]
+    if ids.dst_values is not None:
+        sides.append(("dst", ids.dst_values, ids.dst_nodes))
+    for side, known, nodes in sides:
+        frame = known.alias("id").to_frame()
+        if nodes is not None and not ids.sources_first:
+            frame = frame.with_columns(pl.Series("node", nodes.numpy()))
+        frame.write_parquet(place / f"ids-{side}.parquet")
     about = {
         "format": FORMAT,
         "events": len(events),

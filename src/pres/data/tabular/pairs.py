@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +11,6 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pres.data.ids import positions
 from pres.data.info import SECONDS_PER_UNIT
 from pres.data.stream import EventStream
 from pres.data.tabular.columns import PairColumns, resolve_pair_columns
@@ -75,14 +75,13 @@ def read_pairs(
         numbers_fit: Whether numbers are times of the stream even if those were read from dates.
     """
     check_choice("unknown", unknown, ("error", "new"))
-    ids = events.ids
-    of_dst, blank = ids.src_values if ids.dst_values is None else ids.dst_values, events.num_nodes
-    src, new_src = _nodes(table, columns.src, ids.src_values, 0, blank, unknown)
-    dst, new_dst = _nodes(table, columns.dst, of_dst, ids.num_src or 0, blank, unknown)
+    ids, blank = events.ids, events.num_nodes
+    src, new_src = _nodes(table, columns.src, ids.find_src, blank, unknown)
+    dst, new_dst = _nodes(table, columns.dst, ids.find_dst, blank, unknown)
     if columns.t is None:
         t = just_after(events).expand(len(src))
     else:
-        t = _times(table, columns.t, events, numbers_fit)
+        t = times_of(table, columns.t, events, numbers_fit)
     new = (src == events.num_nodes) | (dst == events.num_nodes)
     if events.bipartite:
         new_nodes = new_src.n_unique() + new_dst.n_unique()
@@ -98,16 +97,16 @@ def just_after(events: EventStream) -> Tensor:
 
 
 def _nodes(
-    table: Table, column: str, known: pl.Series, first: int, blank: int, unknown: Unknown
+    table: Table, column: str, find: Callable[[pl.Series], Tensor], blank: int, unknown: Unknown
 ) -> tuple[Tensor, pl.Series]:
-    """Return the nodes `[n]` of a column of ids, ``blank`` where one is not ``known``, and all such ids."""
+    """Return the nodes `[n]` of a column of ids, ``blank`` where one is not known, and all such ids."""
     wanted = read_ids(table, column)
-    found = positions(wanted, known)
+    found = find(wanted)
     new = found < 0
     missing = wanted.filter(pl.Series(new.numpy()))
     if len(missing) and unknown == "error":
         raise _unknown_ids(table, column, int(new.nonzero()[0]), missing)
-    return torch.where(new, blank, found + first), missing
+    return torch.where(new, blank, found), missing
 
 
 def _unknown_ids(table: Table, column: str, row: int, missing: pl.Series) -> UnknownIdError:
@@ -122,7 +121,7 @@ def _unknown_ids(table: Table, column: str, row: int, missing: pl.Series) -> Unk
     )
 
 
-def _times(table: Table, column: str, events: EventStream, numbers_fit: bool) -> Tensor:
+def times_of(table: Table, column: str, events: EventStream, numbers_fit: bool) -> Tensor:
     """Return a column of times in the stream's unit."""
     times, unit = read_times(table, column)
     first, last = events.t[0].item(), events.t[-1].item()

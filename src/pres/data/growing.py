@@ -1,0 +1,167 @@
+"""A stream that grows: new events and new nodes behind those it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from pres.data.ids import IdMap
+from pres.data.room import Room
+from pres.data.stream import EventStream, unchecked
+from pres.data.tabular.more import MoreEvents, read_more
+from pres.data.tabular.rows import open_table
+from pres.errors import OptionError
+
+_COLUMNS = ("src", "dst", "t", "x", "categories", "row", "node_x")
+
+
+class GrowingStream:
+    """A stream, and room behind it.
+
+    `events` is the stream so far. Every append makes a longer one that begins with the same events and nodes;
+    earlier ones stay valid and as they are. An event costs the same whatever the length of the stream.
+
+    New ids become nodes, numbered from the present number of nodes on, in the order in which they occur, and
+    keep their number for ever. Features of new nodes are zeros. A stream that has grown has no labels: those
+    of new events are not known yet.
+
+    Args:
+        events: The whole stream so far.
+    """
+
+    def __init__(self, events: EventStream) -> None:
+        if events.offset:
+            raise OptionError("a whole stream grows, not a slice of it.")
+        self.events = events
+        self._rooms = {
+            name: Room(getattr(events, name)) for name in _COLUMNS if getattr(events, name) is not None
+        }
+        ids = events.ids
+        self._src = dict(zip(ids.src_values.to_list(), _nodes(ids.src_nodes, ids.src_values), strict=True))
+        self._dst, self._sides = self._src, None
+        if ids.dst_values is not None and ids.src_nodes is not None and ids.dst_nodes is not None:
+            self._dst = dict(zip(ids.dst_values.to_list(), ids.dst_nodes.tolist(), strict=True))
+            self._sides = Room(ids.src_nodes), Room(ids.dst_nodes)
+
+    def find_src(self, ids: pl.Series) -> Tensor:
+        """Return the nodes `[n]` of source ids, -1 where one is unknown, in O(n)."""
+        return _found(self._src, self.events.ids.src_values, ids)
+
+    def find_dst(self, ids: pl.Series) -> Tensor:
+        """Return the nodes `[n]` of destination ids, likewise."""
+        known = self.events.ids
+        return _found(self._dst, known.src_values if known.dst_values is None else known.dst_values, ids)
+
+    def read(self, source: Any, features: Any = None) -> MoreEvents:
+        """Return the events of any source that `pres.read` takes, in the terms of the stream."""
+        return read_more(open_table(source, what="the events"), self.events, features)
+
+    def append(self, source: Any, features: Any = None) -> EventStream:
+        """Return the stream with the events of a source behind those it has; see `extend`.
+
+        Args:
+            source: Anything that `pres.read` takes, in the user's ids, with the columns that the stream was
+                read from or with ``src``, ``dst`` and ``t``.
+            features: The events' numeric features, one row each, where they are not among the columns.
+        """
+        return self.extend(self.read(source, features))
+
+    def extend(self, more: MoreEvents) -> EventStream:
+        """Return the stream with ``more`` events behind those it has.
+
+        None may be earlier than the one before it; nothing is changed if one is.
+        """
+        before = self.events
+        if not len(more):
+            return before
+        last = before.t[-1:] if len(before) else more.t[:1]
+        late = (torch.diff(more.t, prepend=last.to(more.t.device)) < 0).nonzero()
+        if len(late):
+            place = int(late[0])
+            past = more.t[place - 1] if place else last[0]
+            raise OptionError(
+                f"event {place + 1:,} of {len(more):,} is at {before.time_text(more.t[place].item())}, and "
+                f"that before it at {before.time_text(past.item())}. A stream grows in the order of time."
+            )
+        for name, values in ("x", more.x), ("categories", more.categories):
+            if (values is None) != (getattr(before, name) is None):
+                raise OptionError(f"the events have other {name} than the stream; read them as its events.")
+        src, dst, ids = self._take_in_ids(more.src, more.dst)
+        columns: dict[str, Any] = {"src": src, "dst": dst, "t": more.t, "x": more.x}
+        columns["categories"] = more.categories
+        columns["row"] = torch.arange(len(before), len(before) + len(more))
+        if before.node_x is not None:
+            columns["node_x"] = before.node_x.new_zeros(
+                ids.num_nodes - before.num_nodes, before.node_x.shape[1]
+            )
+        grown = {name: room.append(columns[name].to(room.rows.device)) for name, room in self._rooms.items()}
+        facts = {name: getattr(before, name) for name in ("directed", "info")}
+        self.events = unchecked(**grown, **facts, num_nodes=ids.num_nodes, num_src=ids.num_src, ids=ids)
+        return self.events
+
+    def _take_in_ids(self, src: pl.Series, dst: pl.Series) -> tuple[Tensor, Tensor, IdMap]:
+        """Return the nodes of both ends of events, and the ids with those that are new."""
+        ids = self.events.ids
+        number = ids.num_nodes
+        new_src: list[tuple[Any, int]] = []
+        new_dst: list[tuple[Any, int]] = []
+        found: tuple[list[int], list[int]] = [], []
+        for pair in zip(src.to_list(), dst.to_list(), strict=True):
+            for value, table, nodes, new in zip(
+                pair, (self._src, self._dst), found, (new_src, new_dst), strict=True
+            ):
+                node = table.setdefault(value, number)
+                if node == number:
+                    new.append((value, node))
+                    number += 1
+                nodes.append(node)
+        if number > ids.num_nodes:
+            ids = self._with_new(ids, new_src, new_dst)
+        return torch.tensor(found[0]), torch.tensor(found[1]), ids
+
+    def _with_new(self, ids: IdMap, src: list[tuple[Any, int]], dst: list[tuple[Any, int]]) -> IdMap:
+        if self._sides is None or ids.dst_values is None:
+            both = sorted(src + dst, key=lambda new: new[1])
+            return IdMap(_appended(ids.src_values, [value for value, _ in both]))
+        of_src, of_dst = (
+            room.append(torch.tensor([node for _, node in new], dtype=torch.int64))
+            for room, new in zip(self._sides, (src, dst), strict=True)
+        )
+        return IdMap(
+            _appended(ids.src_values, [value for value, _ in src]),
+            _appended(ids.dst_values, [value for value, _ in dst]),
+            of_src,
+            of_dst,
+        )
+
+
+def _nodes(nodes: Tensor | None, values: pl.Series) -> Iterable[int]:
+    return range(len(values)) if nodes is None else nodes.tolist()
+
+
+def _found(table: dict[Any, int], known: pl.Series, ids: pl.Series) -> Tensor:
+    same = ids.cast(known.dtype, strict=False)
+    lost = (same.cast(ids.dtype, strict=False) != ids).fill_null(True)  # '007' is not 7
+    pairs = zip(same.to_list(), lost.to_list(), strict=True)
+    return torch.tensor([-1 if wrong else table.get(value, -1) for value, wrong in pairs], dtype=torch.int64)
+
+
+def _appended(known: pl.Series, values: list[Any]) -> pl.Series:
+    """Return ids with further ones behind them; each is copied again only when its chunk has doubled."""
+    if not values:
+        return known
+    chunks = [*known.get_chunks(), pl.Series(known.name, values, dtype=known.dtype)]
+    while len(chunks) > 1 and len(chunks[-2]) < 2 * len(chunks[-1]):
+        last = chunks.pop()
+        chunks[-1] = pl.concat([chunks[-1], last], rechunk=True)
+    return pl.concat(chunks, rechunk=False)
+
+
+def _given(name: str, values: Tensor | None) -> Tensor:
+    if values is None:
+        raise OptionError(f"the stream's events have {name}, and these have none.")
+    return values
