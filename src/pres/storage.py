@@ -6,6 +6,7 @@ process leaves under a temporary name is removed by the next one that writes the
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -142,6 +143,8 @@ def sync(path: Path) -> None:
 def make_folder(folder: Path) -> None:
     """Make a folder and those above it, as far as they are missing."""
     if not folder.is_dir():
+        if folder.exists():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
         sync(folder.parent)

@@ -43,13 +43,24 @@ def test_a_changed_source_is_converted_anew_and_the_old_copy_removed(path: Path,
     assert new.name != old.name
 
 
-def test_a_damaged_copy_is_made_anew(path: Path, cache: Path) -> None:
-    load("wikipedia")
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "gone"])
+def test_a_damaged_copy_is_made_anew(path: Path, cache: Path, damage: str) -> None:
+    first = load("wikipedia")
     (copy,) = (cache / "converted").iterdir()
-    (copy / "wikipedia.parquet").write_bytes(b"PAR1")
-    assert len(load("wikipedia")) == 6
-    (copy,) = (cache / "converted").iterdir()
-    assert (copy / "wikipedia.parquet").stat().st_size > 4
+    whole = copy.read_bytes()
+    for place in range(0, len(whole), 5):
+        bad = bytearray(whole)
+        bad[place] ^= 1 << place % 8
+        copy.write_bytes({"flip": bytes(bad), "cut": whole[:place], "empty": b"", "gone": b""}[damage])
+        if damage == "gone":
+            copy.unlink()
+        again = load("wikipedia")
+        assert again.info == first.info and torch.equal(again.t, first.t)
+        assert first.x is not None and again.x is not None and torch.equal(again.x, first.x)
+        assert [kept.name for kept in (cache / "converted").iterdir()] == [copy.name]
+        assert copy.read_bytes() == whole
+        if damage in ("empty", "gone"):
+            break
 
 
 def test_a_cache_that_cannot_be_written_costs_one_notice_and_no_data(path: Path, cache: Path) -> None:

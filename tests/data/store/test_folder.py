@@ -1,4 +1,4 @@
-import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,10 @@ import torch
 import pres
 from pres.data import storing
 from pres.data.store.folder import is_store
+from pres.data.store.seal import seal
 from pres.errors import OptionError, SourceNotFoundError, StorageError, UnreadableSourceError
 from pres.sampling import NegativeSampler, TemporalIndex
+from pres.storage import read_json, write_json
 from tests.data.same import assert_same
 
 
@@ -166,13 +168,65 @@ def test_a_damaged_store_is_said(store: Path) -> None:
             pres.open_store(folder)
         assert len(str(caught.value).splitlines()) == 1
     newer = damaged("newer")
-    about = json.loads((newer / "store.json").read_text())
-    (newer / "store.json").write_text(json.dumps(about | {"format": 99}))
-    with pytest.raises(UnreadableSourceError, match="is of format 99, and this pres reads format 1"):
+    write_json(newer / "store.json", read_json(newer / "store.json") | {"format": 99})
+    with pytest.raises(UnreadableSourceError, match="is of format 99, and this pres reads format 2"):
         pres.open_store(newer)
     (newer / "store.json").write_text("{")
-    with pytest.raises(UnreadableSourceError, match=r"store\.json cannot be read"):
+    with pytest.raises(UnreadableSourceError, match=r"is damaged: .*store\.json is damaged"):
         pres.open_store(newer)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"events": "many"}, "in store.json, events: input should be a valid integer"),
+        ({"num_nodes": None}, "in store.json, num_nodes: input should be a valid integer"),
+        ({"info": {}}, "in store.json, info.name: field required"),
+        ({"files": []}, "store.json is damaged: it names no files"),
+        ({"columns": ["src", "dst"]}, "there is no t"),
+        ({"columns": ["src", "dst", "t", "y"]}, "y.npy"),
+        ({"num_nodes": 7}, "its files do not belong together"),
+        ({"categories": 3}, "category-0.parquet"),
+    ],
+)
+def test_what_is_said_about_a_store_is_held_against_a_schema(
+    store: Path, changes: dict[str, Any], said: str
+) -> None:
+    write_json(store / "store.json", read_json(store / "store.json") | changes)
+    with pytest.raises(UnreadableSourceError, match=re.escape(said)) as caught:
+        pres.open_store(store)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "said"),
+    [
+        ("t", np.zeros(3), "t.npy holds torch.float64 of shape [3]"),
+        ("src", np.zeros(1_500, np.int32), "src.npy holds torch.int32"),
+        ("dst", np.full(1_500, 10**6), "dst.npy names nodes from 1000000"),
+        ("index-start", np.zeros(0, np.int64), "index-keys.npy holds"),
+    ],
+)
+def test_arrays_that_were_sealed_wrong_are_told_by_their_type_length_and_range(
+    store: Path, name: str, array: Any, said: str
+) -> None:
+    about = read_json(store / "store.json")
+    np.save(store / f"{name}.npy", array)
+    seal(store, "store.json", {key: value for key, value in about.items() if key != "files"})
+    with pytest.raises(UnreadableSourceError, match=re.escape(said)):
+        pres.open_store(store)
+
+
+def test_without_verifying_sizes_are_compared_alone(store: Path) -> None:
+    with (store / "t.npy").open("r+b") as file:
+        file.seek(-3, 2)
+        file.write(b"?")
+    assert len(pres.open_store(store, verify=False)) == 1_500
+    with pytest.raises(UnreadableSourceError, match=r"t\.npy is damaged: it is not what its checksum says"):
+        pres.open_store(store)
+    (store / "t.npy").write_bytes(b"")
+    with pytest.raises(UnreadableSourceError, match=r"t\.npy is damaged: it has 0 bytes"):
+        pres.open_store(store, verify=False)
 
 
 def test_arguments_that_make_no_sense(tmp_path: Path, events: pres.EventStream) -> None:

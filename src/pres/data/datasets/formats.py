@@ -75,22 +75,6 @@ def _read_parquet(files: Files, dataset: Dataset) -> RawEvents:
     )
 
 
-def write_parquet(raw: RawEvents, folder: Path, dataset: Dataset) -> None:
-    """Write the events into an existing folder in the Parquet layout."""
-    events = {name: getattr(raw, name).numpy() for name in ("src", "dst", "t")}
-    if raw.label is not None:
-        events["label"] = raw.label.numpy()
-    tables = {"": pl.DataFrame(events)}
-    if raw.relation is not None:
-        tables["_relations"] = pl.DataFrame({"rel": raw.relation.numpy()})
-    for ending, values in (("_features", raw.x), ("_node_features", raw.node_x)):
-        if values is not None:
-            columns = values.float().T.contiguous().numpy()
-            tables[ending] = pl.DataFrame({f"f{i}": column for i, column in enumerate(columns)})
-    for ending, table in tables.items():
-        table.write_parquet(folder / f"{dataset.name}{ending}.parquet", compression="zstd")
-
-
 _JODIE = {"user": pl.Int64, "item": pl.Int64, "time": pl.Float64, "label": pl.Float64}
 
 

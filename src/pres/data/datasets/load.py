@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import secrets
-import shutil
 from pathlib import Path
 from typing import Any
 
-from polars.exceptions import PolarsError
-
 from pres.data.datasets.assemble import assemble, cleaned
+from pres.data.datasets.converted import keep_converted, read_converted
 from pres.data.datasets.download import download as download_file
-from pres.data.datasets.formats import FORMATS, write_parquet
+from pres.data.datasets.formats import FORMATS
 from pres.data.datasets.locate import Found, cache_folder, data_folder, locate, search
 from pres.data.datasets.raw import RawEvents
 from pres.data.datasets.registry import Counts, Dataset, find_dataset
@@ -24,15 +20,12 @@ from pres.errors import (
     DatasetUnavailableError,
     DownloadError,
     OptionError,
-    PresError,
     SourceNotFoundError,
     check_choice,
     nearest,
-    notify,
 )
 from pres.storage import user_path
 
-_MOST_BYTES = 8 << 30  # of a converted copy: beyond this it costs more than it saves
 _OPTIONS = ("folder", "features", "part", "download")
 
 
@@ -79,14 +72,14 @@ def _load(
         check_choice("part", part, dataset.parts)
     found = _find(dataset, folder, download)
     layout = FORMATS[found.format]
-    raw = _read_converted(found, dataset) if layout.slow else None
+    raw = read_converted(found, dataset) if layout.slow else None
     if raw is not None:
         return _stream(_named(raw, found), dataset, features, part)[0]
     with found.opened() as files:
         raw = layout.read(files, dataset)
         stream, whole = _stream(_named(raw, found), dataset, features, part)
         if layout.slow:
-            _keep_converted(whole, found, dataset)
+            keep_converted(whole, found, dataset)
     return stream
 
 
@@ -152,57 +145,3 @@ def _download(dataset: Dataset) -> None:
                 f"'{dataset.name}' is not on this machine, and {error} Or get it by other means and name its "
                 f"folder in PRES_DATA. {dataset.by_hand}".rstrip()
             ) from None
-
-
-def _read_converted(found: Found, dataset: Dataset) -> RawEvents | None:
-    """Return the events from an earlier conversion of exactly these files, or None."""
-    folder, parquet = _converted_folder(found, dataset), FORMATS["parquet"]
-    try:
-        files = parquet.match({path.name for path in folder.iterdir()}, dataset, own=True)
-        if files is None:
-            return None
-        return parquet.read({role: folder / file for role, file in files.items()}, dataset)
-    except (OSError, PresError):  # absent or damaged: it is made anew
-        return None
-
-
-def _keep_converted(raw: RawEvents, found: Found, dataset: Dataset) -> None:
-    """Write the events to the cache for the next time; say so once if that cannot be done."""
-    size = sum(4 * part.numel() for part in raw.per_event().values())
-    if size > _MOST_BYTES:
-        return
-    folder = _converted_folder(found, dataset)
-    try:
-        _write(raw, folder, dataset)
-    except (OSError, PolarsError) as error:
-        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-        notify(
-            f"'{dataset.name}' will be slow to load each time: no converted copy can be kept in "
-            f"{folder.parent} ({reason}). Set PRES_CACHE to a folder with room."
-        )
-
-
-def _converted_folder(found: Found, dataset: Dataset) -> Path:
-    """Return the folder of a copy: its name tells the source files and their state apart."""
-    source, state = hashlib.sha256(), hashlib.sha256()
-    for path in found.sources:
-        source.update(f"{path.resolve()}\n".encode())
-        facts = path.stat()
-        state.update(f"{facts.st_size} {facts.st_mtime_ns}\n".encode())
-    name = f"{dataset.name}-{source.hexdigest()[:12]}-{state.hexdigest()[:12]}"
-    return cache_folder() / "converted" / name
-
-
-def _write(raw: RawEvents, folder: Path, dataset: Dataset) -> None:
-    """Write into a folder beside the final one and rename it, so that no reader sees a part of it."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = folder.parent / f".making-{secrets.token_hex(8)}"
-    try:
-        beside.mkdir()
-        write_parquet(raw, beside, dataset)
-        outdated = folder.name.rpartition("-")[0] + "-"
-        for old in folder.parent.glob(f"{outdated}*"):  # of the same files in an earlier state
-            shutil.rmtree(old, ignore_errors=True)
-        beside.rename(folder)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)

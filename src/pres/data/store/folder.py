@@ -1,34 +1,34 @@
 """The folder of a store: one raw array per column and per part of the index, opened without reading them.
 
-``store.json`` says what the arrays do not: counts, names, the unit of time. The user's ids and the values of
-categories lie beside it as Parquet. A folder appears under its name only when it is whole.
+``store.json`` says what the arrays do not: counts, names, the unit of time, and every file's checksum. The
+user's ids and the values of categories lie beside it as Parquet. A folder appears under its name only when it
+is whole.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pydantic
 import torch
 
 from pres.data.ids import IdMap
-from pres.data.incidence import IndexArrays
+from pres.data.incidence import BLOCK, IndexArrays, whole_blocks
 from pres.data.info import Origin, StreamInfo
 from pres.data.store.arrays import mapped
+from pres.data.store.seal import seal, sealed
 from pres.data.stream import COLUMNS, EventStream, unchecked
 from pres.errors import OptionError, SourceNotFoundError, StorageError, UnreadableSourceError, one_line
-from pres.storage import storage_errors, user_path
+from pres.storage import new_folder, storage_errors, user_path
 
-FORMAT = 1
+FORMAT = 2
 _ABOUT = "store.json"
-_PLAIN = ("name", "variant", "time_unit", "dates", "feature_names", "category_names")  # of StreamInfo
 
 
 def is_store(source: object) -> bool:
@@ -39,57 +39,132 @@ def is_store(source: object) -> bool:
         return False
 
 
-def open_store(folder: str | Path) -> EventStream:
+def open_store(folder: str | Path, verify: bool = True) -> EventStream:
     """Return the stream in a store; its tensors and its index stay on disk and are read where they are used.
 
-    Opening takes no pass over the events, whatever their number. The tensors are maps of the store's files:
-    they must not be written to, nor the folder be moved or removed while the stream is in use.
+    The tensors are maps of the store's files: they must not be written to, nor the folder be moved or removed
+    while the stream is in use.
+
+    Args:
+        folder: The store.
+        verify: Whether to hold every file against its checksum, at about 2 GB a second and core. Without it
+            only sizes are compared, which takes no time, and a changed bit gives other numbers.
     """
     place = user_path(folder)
-    about = _read_about(place)
+    about = _read_about(place, verify)
     try:
-        levels = [pl.read_parquet(place / f"category-{i}.parquet") for i in range(about["categories"])]
-        names = {name: _as_tuple(about["info"][name]) for name in _PLAIN}
+        if missing := {"src", "dst", "t"} - set(about.columns):
+            raise ValueError(f"there is no {min(missing)}")
+        levels = [pl.read_parquet(place / f"category-{i}.parquet") for i in range(about.categories)]
         info = StreamInfo(
-            **names,
+            **about.info.model_dump(),
             category_levels=tuple(tuple(level.get_column("value").to_list()) for level in levels),
             origin=Origin(str(place.absolute()), {}),
         )
         index = IndexArrays(*(mapped(place / f"{name}.npy") for name in _INDEX))
-        ids = _read_ids(place, about["num_src"])
-        columns = {name: mapped(place / f"{name}.npy") for name in about["columns"]}
+        ids = _read_ids(place, about.num_src)
+        columns = {name: mapped(place / f"{name}.npy") for name in about.columns}
         counts = {"num_nodes": ids.num_nodes, "num_src": ids.num_src}
-        events = unchecked(**columns, **counts, ids=ids, directed=about["directed"], info=info, index=index)
-        told = [about[name] for name in ("events", "num_nodes", "num_src")]
-        if [len(events), ids.num_nodes, ids.num_src] != told:
-            raise ValueError("its files do not belong together")
+        events = unchecked(**columns, **counts, ids=ids, directed=about.directed, info=info, index=index)
+        _check_arrays(events, about)
     except (OSError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        said = one_line(error)
-        raise UnreadableSourceError(f"the store {place} is damaged: {said}. Write it anew.") from None
+        raise _damaged(place, one_line(error)) from None
     return events
 
 
 _INDEX = tuple(f"index-{name}" for name in IndexArrays._fields)
 
 
-def _read_about(place: Path) -> dict[str, Any]:
+class _Info(pydantic.BaseModel):
+    """What `StreamInfo` holds beside the levels of categories and its origin."""
+
+    model_config = pydantic.ConfigDict(strict=True, extra="forbid")
+
+    name: str
+    variant: str | None
+    time_unit: str | None
+    dates: bool
+    feature_names: tuple[str, ...]
+    category_names: tuple[str, ...]
+
+
+class _About(pydantic.BaseModel):
+    """What ``store.json`` holds."""
+
+    model_config = pydantic.ConfigDict(strict=True, extra="forbid")
+
+    format: int
+    events: int
+    num_nodes: int
+    num_src: int | None
+    directed: bool
+    columns: tuple[str, ...]
+    categories: int
+    info: _Info
+    made_from: Any
+    files: dict[str, Any]
+
+
+def _read_about(place: Path, verify: bool) -> _About:
     if not is_store(place):
         what = "is no store: it holds no store.json" if place.exists() else "does not exist"
         raise SourceNotFoundError(f"{place} {what}. pres.write_store (pres store) makes one.")
     try:
-        about: dict[str, Any] = json.loads((place / _ABOUT).read_text())
-        version = about["format"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UnreadableSourceError(f"{place / _ABOUT} cannot be read: {one_line(error)}.") from None
-    if version != FORMAT:
+        found = sealed(place, _ABOUT, verify)
+    except UnreadableSourceError as error:
+        raise _damaged(place, str(error).rstrip(".")) from None
+    if found.get("format") != FORMAT:
         raise UnreadableSourceError(
-            f"the store {place} is of format {version}, and this pres reads format {FORMAT}. Write it anew."
+            f"the store {place} is of format {found.get('format')}, and this pres reads format {FORMAT}. "
+            "Write it anew."
         )
-    return about
+    try:
+        return _About.model_validate_json(json.dumps(found))
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise _damaged(place, f"in {_ABOUT}, {where}: {first['msg'].lower()}") from None
 
 
-def _as_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _damaged(place: Path, what: str) -> UnreadableSourceError:
+    return UnreadableSourceError(f"the store {place} is damaged: {what}. Write it anew.")
+
+
+def _check_arrays(events: EventStream, about: _About) -> None:
+    """Raise unless all arrays are of the types, lengths and ranges that the rest of them expects."""
+    n, nodes = about.events, about.num_nodes
+    if [events.num_nodes, events.num_src] != [nodes, about.num_src] or n < 1:
+        raise ValueError("its files do not belong together")
+    index = events.index
+    assert index is not None
+    m = int(index.start[-1]) if len(index.start) else -1
+    long, times = (torch.int64,), (torch.int64, torch.float64)
+    wanted: dict[str, tuple[Any, tuple[torch.dtype, ...], tuple[int | None, ...]]] = {
+        **{name: (getattr(events, name), long, (n,)) for name in ("src", "dst", "label", "row")},
+        "t": (events.t, times, (n,)),
+        "x": (events.x, (torch.float32,), (n, None)),
+        "categories": (events.categories, long, (n, about.categories)),
+        "node_x": (events.node_x, (torch.float32,), (nodes, None)),
+        "index-keys": (index.keys, long, (whole_blocks(m + 1),)),
+        "index-landmarks": (index.landmarks, long, (whole_blocks(whole_blocks(m + 1) // BLOCK),)),
+        "index-neighbour": (index.neighbour, long, (m + 1,)),
+        "index-time": (index.time, (events.t.dtype,), (m + 1,)),
+        "index-start": (index.start, long, (nodes + 1,)),
+        "index-first_of_equal": (index.first_of_equal, long, (n,)),
+    }
+    for name, (array, types, shape) in wanted.items():
+        if array is None:
+            continue
+        fits = len(array.shape) == len(shape) and all(
+            given in (None, found) for found, given in zip(array.shape, shape, strict=True)
+        )
+        if not fits or array.dtype not in types:
+            raise ValueError(f"{name}.npy holds {array.dtype} of shape {list(array.shape)}")
+    apart = about.num_src if about.num_src is not None and events.ids.sources_first else None
+    for name, low, high in (("src", 0, nodes if apart is None else apart), ("dst", apart or 0, nodes)):
+        least, greatest = getattr(events, name).aminmax()
+        if not low <= int(least) <= int(greatest) < high:
+            raise ValueError(f"{name}.npy names nodes from {int(least)} to {int(greatest)}")
 
 
 def _read_ids(place: Path, num_src: int | None) -> IdMap:
@@ -116,14 +191,8 @@ def check_free(folder: Path) -> None:
 def making(folder: Path) -> Iterator[Path]:
     """Give a new folder to fill; it gets its name at the end, or nothing is left behind."""
     check_free(folder)
-    beside = folder.absolute().parent / f".{folder.name}-{secrets.token_hex(8)}"
-    with storage_errors(folder):
-        try:
-            beside.mkdir(parents=True)
-            yield beside
-            beside.rename(folder)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
+    with new_folder(folder) as place, storage_errors(folder):
+        yield place
 
 
 def write_about(events: EventStream, place: Path) -> None:
@@ -145,11 +214,11 @@ def write_about(events: EventStream, place: Path) -> None:
         "events": len(events),
         "columns": [name for name in COLUMNS if getattr(events, name) is not None],
         "categories": len(info.category_levels),
-        "info": {name: getattr(info, name) for name in _PLAIN},
+        "info": {name: getattr(info, name) for name in _Info.model_fields},
         "made_from": None if info.origin is None else dataclasses.asdict(info.origin),
     }
     about |= {name: getattr(events, name) for name in ("num_nodes", "num_src", "directed")}
-    (place / _ABOUT).write_text(json.dumps(about, indent=2, default=str))
+    seal(place, _ABOUT, json.loads(json.dumps(about, default=str)))
 
 
 def _write_levels(name: str, values: tuple[Any, ...], path: Path) -> None:
