@@ -98,12 +98,12 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(
     with new_folder(tmp_path / "b") as place:
         (place / "inside").mkdir()
         (place / "inside" / "a.txt").write_text("one")
-    assert sorted(steps[:-2]) == ["file", "folder", "folder"] and steps[-2:] == ["name", "folder"]
+    assert sorted(steps[:-2]) == ["file", "file", "folder", "folder"] and steps[-2:] == ["name", "folder"]
 
 
 def test_what_killed_writers_left_is_swept_and_what_is_being_written_is_not(tmp_path: Path) -> None:
     stale, other = tmp_path / f".a.txt.{'0' * 16}.txt", tmp_path / f".b.txt.{'1' * 16}.txt"
-    for path in (stale, other, tmp_path / ".mine.txt"):
+    for path in (stale, other, tmp_path / ".mine.txt", tmp_path / ".making"):
         path.write_text("half")
 
     def write(unfinished: Path) -> None:

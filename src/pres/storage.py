@@ -23,7 +23,8 @@ from filelock import BaseFileLock, FileLock, Timeout
 
 from pres.errors import SourceNotFoundError, StorageError, UnreadableSourceError, one_line
 
-_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}(\.[^.]*)?")  # see `write_whole`
+MAKING = ".making"  # the lock of a folder that is not whole yet
+_TEMPORARY = re.compile(rf"{re.escape(MAKING)}|\..+\.[0-9a-f]{{16}}(\.[^.]*)?")  # see `write_whole`
 
 
 def user_path(path: str | Path) -> Path:
@@ -167,30 +168,37 @@ def sweep(folder: Path, name: str = "") -> None:
 def new_folder(folder: Path) -> Iterator[Path]:
     """Give a hidden folder to fill; at the end it gets the name ``folder``, or nothing is left behind.
 
-    ``folder`` must not exist, or be empty. A second process that makes the same one is refused meanwhile.
+    ``folder`` must not exist, or be empty. What killed processes left that made the same one is removed.
     """
     target = folder.resolve()
     with storage_errors(folder, "Name a folder that does not exist yet."):
         make_folder(target.parent)
-        lock = take(target.with_name(f".{target.name}.lock"), folder)
-        place = target.with_name(f".{target.name}-{secrets.token_hex(8)}")
+        beside = f".{target.name}-"
+        for path in list(target.parent.iterdir()):
+            if path.name.startswith(beside) and re.fullmatch("[0-9a-f]{16}", path.name[len(beside) :]):
+                with _taken(path / MAKING, folder):
+                    shutil.rmtree(path)
+        place = target.with_name(beside + secrets.token_hex(8))
+        place.mkdir()
         try:
-            for stale in target.parent.glob(f".{_literally(target.name)}-{'[0-9a-f]' * 16}"):
-                shutil.rmtree(stale, ignore_errors=True)
-            place.mkdir()
-            yield place
-            for path in (*place.rglob("*"), place):
-                sync(path)
-            place.replace(target)
-            sync(target.parent)
+            with _taken(place / MAKING, folder):
+                yield place
+                for path in (*place.rglob("*"), place):
+                    sync(path)
+                place.replace(target)
+                sync(target.parent)
+                (target / MAKING).unlink()
         finally:
             shutil.rmtree(place, ignore_errors=True)
-            Path(lock.lock_file).unlink(missing_ok=True)
-            lock.release()
 
 
-def _literally(name: str) -> str:
-    return re.sub(r"([*?[])", r"[\1]", name)
+@contextmanager
+def _taken(file: Path, what: Path) -> Iterator[None]:
+    lock = take(file, what)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def take(file: Path, what: Path) -> BaseFileLock:

@@ -50,7 +50,7 @@ def test_json_and_a_table_of_scores_are_what_python_gives(run: Path, tmp_path: P
         assert table[name].to_list() == log[original].to_list()
     assert table["part"].to_list() == ["train"] * 210 + ["val"] * 45 + ["test"] * 45
     assert table["score"].to_list() == pytest.approx(expected.scores[:, 1].tolist(), abs=1e-6)
-    weights, about = load_tensors(decoder)
+    weights, about, _ = load_tensors(decoder)
     assert about == {"classes": [0, 1], "with_features": False}
     kept = pres.nn.NodeDecoder(expected.decoder.mean.shape[0])
     kept.load_state_dict(weights)

@@ -8,6 +8,7 @@ import pytest
 
 import pres
 from pres.models.registry import build_model
+from pres.storage import read_json
 from tests.cli.process import printed, run
 
 EVENTS = pres.load("synthetic", num_events=1_500)
@@ -28,7 +29,7 @@ def test_a_run_is_repeated_and_put_beside_baselines(trained: Path, tmp_path: Pat
     done = run("evaluate", trained, "--out", kept, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert json.loads(kept.read_text()) == found and f"evaluation: {kept}" in done.stderr
+    assert read_json(kept) == found and f"evaluation: {kept}" in done.stderr
     rows = [row for row in found["rows"] if row["scorer"] == "JODIE" and row["group"] == "all"]
     own = [row for row in rows if row["staleness"] == 50]
     assert [row["staleness"] for row in rows] == [50, 0] * 3

@@ -10,13 +10,14 @@ import torch
 import pres
 from pres.errors import Notice, OptionError, SourceNotFoundError, StorageError, UnreadableSourceError
 from pres.sampling import NegativeSampler
-from pres.training.config import TrainConfig
+from pres.training.config import TrainConfig, read_config
 from pres.training.folder import RunFolder
 from pres.training.opened import open_run
 from tests.models.conftest import KINDS
 from tests.training.runs import EVENTS, made, trained
 
 FILES = [
+    ".lock",
     "best.safetensors",
     "config.json",
     "environment.json",
@@ -30,7 +31,8 @@ FILES = [
 
 def test_the_folder_holds_everything_about_the_run(tmp_path: Path) -> None:
     run = trained(tmp_path / "a")
-    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == FILES
+    before = ["best-previous.safetensors", "last-previous.safetensors"]
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == sorted([*FILES, *before])
     assert (tmp_path / "a" / "learning.png").read_bytes().startswith(b"\x89PNG")
     metrics = pl.read_parquet(tmp_path / "a" / "metrics.parquet")
     assert metrics["epoch"].to_list() == [1, 2]
@@ -38,7 +40,7 @@ def test_the_folder_holds_everything_about_the_run(tmp_path: Path) -> None:
     assert metrics["loss"].to_list() == [epoch.loss for epoch in run.history]
     environment = json.loads((tmp_path / "a" / "environment.json").read_text())
     assert environment["torch"] == torch.__version__ and environment["device"] == "cpu"
-    config = TrainConfig.of(json.loads((tmp_path / "a" / "config.json").read_text()))
+    config = TrainConfig.of(read_config(tmp_path / "a" / "config.json"))
     assert (config.source, config.reading, config.model) == ("synthetic", {"num_events": 1500}, "jodie")
     assert config.model_options["memory_dim"] == 16
     assert config.batch_size == 100

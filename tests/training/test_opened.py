@@ -107,7 +107,9 @@ def test_a_run_without_a_validation_says_so(tmp_path: Path) -> None:
     log().write_csv(tmp_path / "log.csv")
     events = pres.read(tmp_path / "log.csv", **COLUMNS)
     run = trained(events, tmp_path / "whole")
-    RunFolder(tmp_path / "begun").begin(run.to_dict())
+    begun = RunFolder(tmp_path / "begun")
+    begun.begin(run.to_dict(), run.last)
+    begun.release()
     with pytest.raises(SourceNotFoundError, match="has not been validated yet"):
         open_run(tmp_path / "begun")
 

@@ -72,15 +72,15 @@ def test_negatives_are_drawn_from_all_nodes_and_never_stop_early() -> None:
     assert bool((drawn < int(EVENTS.dst.min())).any())  # sources among them, which are no destination
     worse = LinkMetrics(0.5, 0.5, 0.5, 0.5, 0.5, 1, 1, 0.5, 0.5, 0.5)
     better = LinkMetrics(0.9, 0.9, 0.9, 0.9, 0.9, 1, 1, 0.5, 0.5, 0.5)
-    trainer.history = [EpochResult(1, 1.0, better, 1.0, {})]
-    trainer.history += [EpochResult(epoch, 1.0, worse, 1.0, {}) for epoch in range(2, 60)]
+    trainer.history = [EpochResult(1, 1.0, better, 1.0, {}, 1e-4)]
+    trainer.history += [EpochResult(epoch, 1.0, worse, 1.0, {}, 1e-4) for epoch in range(2, 60)]
     assert not trainer.finished and trainer.best_place == 0
 
 
 def test_weights_are_chosen_by_the_mean_over_batches() -> None:
     def epoch(number: int, ap: float, ap_batches: float) -> EpochResult:
         return EpochResult(
-            number, 1.0, LinkMetrics(ap, 0.5, ap_batches, 0.5, 0.5, 1, 1, 0.5, 0.5, 0.5), 1.0, {}
+            number, 1.0, LinkMetrics(ap, 0.5, ap_batches, 0.5, 0.5, 1, 1, 0.5, 0.5, 0.5), 1.0, {}, 1e-4
         )
 
     found = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -12,7 +11,7 @@ import typer
 from pres.cli.console import plain, print_json, progress_bar, say, stdout
 from pres.cli.source import AsJson, Debug, RunSource
 from pres.errors import check_choice
-from pres.storage import write_whole
+from pres.storage import write_json
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -111,7 +110,7 @@ def evaluated(
 
 def keep(result: dict[str, Any], out: Path) -> None:
     """Write an evaluation as JSON, and say where."""
-    write_whole(out, lambda path: path.write_text(json.dumps(result, indent=2) + "\n"))
+    write_json(out, result)
     say(f"evaluation: {out}")
 
 

@@ -77,6 +77,12 @@ def train(
     resume: Annotated[
         Path | None, typer.Option(help="Go on with the run in this folder, from where it stopped.")
     ] = None,
+    checkpoint_minutes: Annotated[
+        float,
+        typer.Option(
+            help="Keep the state inside an epoch, too, every so many minutes.", rich_help_panel="Advanced"
+        ),
+    ] = 10.0,
     tensorboard: Annotated[
         bool, typer.Option(help="Also log for TensorBoard, inside --out.", rich_help_panel="Advanced")
     ] = False,
@@ -134,6 +140,7 @@ def train(
             events,
             out=out,
             resume=resume is not None,
+            checkpoint_minutes=checkpoint_minutes,
             tensorboard=tensorboard,
             progress=stderr.is_terminal,
             on_epoch=lambda done: say(_line(done, num_train, chosen.epochs)),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -36,12 +38,8 @@ class EpochResult:
     val: LinkMetrics
     seconds: float
     memory: dict[str, float]
+    lr: float  # the setting; a run that goes on may change it
     share: float = 1.0  # of the epoch's events, trained on so far
-
-    @classmethod
-    def of(cls, saved: dict[str, Any]) -> EpochResult:
-        """Return what `dataclasses.asdict` made of one."""
-        return cls(**saved | {"val": LinkMetrics(**saved["val"])})
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,57 +55,83 @@ class TrainingState:
     sums: dict[str, float]  # of the loss and of what memory did, over the events of the epoch so far
     seconds: float  # spent on the epoch so far
     history: tuple[EpochResult, ...]  # the validations so far
+    best: str | None = None  # in a run's folder: the checksum of the best state of this history
 
     def save(self, path: str | Path) -> Path:
         """Write the state into one file, in one step."""
-        tensors = {
-            f"{part}.{name}": value.contiguous().cpu()
-            for part in PARTS
-            for name, value in getattr(self, part).items()
-        }
-        numbers = {name: getattr(self, name) for name in ("epoch", "batch", "sums", "seconds")}
-        progress = numbers | {"history": [dataclasses.asdict(done) for done in self.history]}
-        return save_tensors(Path(path), tensors, progress)
+        tensors = {f"{part}.{name}": value for part in PARTS for name, value in getattr(self, part).items()}
+        about = {name: getattr(self, name) for name in _Progress.model_fields}
+        save_tensors(Path(path), tensors, about | {"history": list(map(dataclasses.asdict, self.history))})
+        return Path(path)
 
     @classmethod
     def load(cls, path: str | Path) -> TrainingState:
         """Return the state in a file."""
-        tensors, progress = load_tensors(Path(path))
+        tensors, about, _ = load_tensors(Path(path))
         parts: dict[str, Tensors] = {part: {} for part in PARTS}
         try:
+            progress = _Progress.model_validate_json(json.dumps(about))
             for name, value in tensors.items():
                 part, rest = name.split(".", 1)
                 parts[part][rest] = value
-            history = tuple(EpochResult.of(done) for done in progress.pop("history"))
-            fields: dict[str, Any] = parts | progress | {"history": history}
-            return cls(**fields)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, ValueError) as error:
             raise UnreadableSourceError(f"{path} holds no training state: {one_line(error)}.") from None
+        fields: dict[str, Any] = parts | dict(progress)
+        return cls(**fields)
 
 
-def save_tensors(path: Path, tensors: Tensors, about: dict[str, Any]) -> Path:
-    """Write named tensors, and plain values about them, into one file."""
-    text = {"pres": json.dumps(about)}
+class _Progress(pydantic.BaseModel):
+    """The fields of `TrainingState` that are no tensors."""
+
+    model_config = pydantic.ConfigDict(strict=True, extra="forbid")
+    epoch: int
+    batch: int
+    sums: dict[str, float]
+    seconds: float
+    history: tuple[EpochResult, ...]
+    best: str | None
+
+
+def save_tensors(path: Path, tensors: Tensors, about: dict[str, Any]) -> str:
+    """Write named tensors, and plain values about them, into one file in one step; return its checksum."""
+    tensors = {name: value.detach().contiguous().cpu() for name, value in tensors.items()}
+    text = json.dumps(about)
+    checksum = _checksum(tensors, text)
 
     def write(unfinished: Path) -> None:
         try:
-            save_file(tensors, unfinished, metadata=text)
+            save_file(tensors, unfinished, metadata={"pres": text, "sha256": checksum})
         except SafetensorError as error:  # how it reports a full disk
             raise OSError(str(error)) from None
 
-    return write_whole(path, write)
+    write_whole(path, write)
+    return checksum
 
 
-def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
-    """Return named tensors, and the plain values about them."""
+def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any], str]:
+    """Return named tensors, the plain values about them, and the checksum of both, which was held."""
     if not path.is_file():
         raise SourceNotFoundError(f"{path}: no such file.")
     try:
         with safe_open(path, framework="pt") as file:
-            about = json.loads((file.metadata() or {}).get("pres", "{}"))
-            return {name: file.get_tensor(name) for name in file.keys()}, about  # noqa: SIM118
+            told = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if told["sha256"] != _checksum(tensors, told["pres"]):
+                raise ValueError("it is not what its checksum says")
+            about = json.loads(told["pres"])
     except Exception as error:  # a damaged file makes the reader fail in many ways
-        raise UnreadableSourceError(f"{path} is damaged: {one_line(error)}.") from None
+        why = "it has no checksum" if isinstance(error, KeyError) else one_line(error)
+        raise UnreadableSourceError(f"{path} is damaged: {why}.") from None
+    return tensors, about, told["sha256"]
+
+
+def _checksum(tensors: Tensors, about: str) -> str:
+    """Return the SHA-256 of everything that a file of tensors says, whatever the order of its parts."""
+    found = hashlib.sha256(about.encode())
+    for name, value in sorted(tensors.items()):
+        found.update(f"\n{name} {value.dtype} {list(value.shape)}\n".encode())
+        found.update(value.reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()
 
 
 def state_of(model: torch.nn.Module) -> Tensors:

@@ -14,6 +14,7 @@ from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError,
 from pres.models.registry import MODELS
 from pres.settings import Settings, setting
 from pres.smoothing import SmoothingSettings
+from pres.storage import read_json
 
 # What large batches need to keep their accuracy; how it was chosen is in docs/large-batches.md. Their size
 # follows the stream, see `with_batch_size`.
@@ -217,4 +218,9 @@ def read_config(path: Path) -> dict[str, Any]:
         raise UnreadableSourceError(f"{path} cannot be read: {one_line(error)}.") from None
     if not isinstance(found, dict):
         raise UnreadableSourceError(f"{path} holds no settings: it must be one object of names and values.")
+    if "sha256" in found:  # the settings of a run, which say if they changed
+        try:
+            return read_json(path)
+        except UnreadableSourceError as error:
+            raise UnreadableSourceError(f"{error} If it was edited, remove its line sha256.") from None
     return found

@@ -1,18 +1,21 @@
-"""What training shows while it runs: a progress bar, the learning curve, and epochs for TensorBoard."""
+"""What training shows: a progress bar, and its epochs as a table, as a picture and for TensorBoard."""
 
 from __future__ import annotations
 
 import dataclasses
+import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
+import polars as pl
 from matplotlib.ticker import MaxNLocator
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from pres.errors import OptionError
 from pres.figure import FIRST, GREY, SECOND, new_figure, save_png, tidy
+from pres.storage import write_bytes
 from pres.training.checkpoint import EpochResult
 from pres.training.trainer import Trainer
 
@@ -90,6 +93,21 @@ def draw_learning_curve(history: Sequence[EpochResult], path: Path) -> Path:
         tidy(panel)
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     return save_png(figure, path)
+
+
+def write_metrics(history: Sequence[EpochResult], path: Path) -> Path:
+    """Write a table at ``path`` with a row for every epoch."""
+    table = io.BytesIO()  # polars would report a full disk in a way of its own
+    pl.DataFrame([_row(epoch) for epoch in history]).write_parquet(table)
+    return write_bytes(path, table.getvalue())
+
+
+def _row(epoch: EpochResult) -> dict[str, float]:
+    """Return one epoch as a row of the table of metrics."""
+    val = {f"val_{name}": value for name, value in dataclasses.asdict(epoch.val).items()}
+    memory = {f"memory_{name}": value for name, value in epoch.memory.items()}
+    about = {name: getattr(epoch, name) for name in ("epoch", "share", "lr", "loss", "seconds")}
+    return about | val | memory
 
 
 def epoch_writer(folder: Path | None, wanted: bool) -> AbstractContextManager[Write]:

@@ -78,23 +78,12 @@ class Run:
             "history": [dataclasses.asdict(epoch) for epoch in self.history],
         }
 
-    @classmethod
-    def of(cls, saved: dict[str, Any], state: Tensors, last: TrainingState) -> Run:
-        """Return the run of which `to_dict` made ``saved``."""
-        given = {f.name: saved[f.name] for f in dataclasses.fields(cls) if f.name in saved}
-        given |= {part: LinkMetrics(**saved[part]) for part in ("val", "test")}
-        given["history"] = [EpochResult.of(epoch) for epoch in saved["history"]]
-        return cls(**given, state=state, last=last)
-
     def save(self, folder: str | Path) -> Path:
         """Write the run into a folder that holds none yet (see `RunFolder`); return it."""
         from pres.training.folder import RunFolder
 
         target = RunFolder(folder)
-        target.begin(self.to_dict())
-        target.keep_best(self.state, self.best_epoch)
-        target.keep_last(self.last)
-        target.finish(self)
+        target.keep_whole(self)
         return target.path
 
     def restore(self, model: MDGNN) -> None:

@@ -124,9 +124,8 @@ class Trainer:
         means = {name: value / done for name, value in self.sums.items()}
         if self.model.smoothing is not None:
             means |= self.model.smoothing.epoch_stats()
-        result = EpochResult(
-            self.epoch, means.pop("loss"), val, self.seconds, means, done / len(self.split.train)
-        )
+        loss, lr, share = means.pop("loss"), self.config.lr, done / len(self.split.train)
+        result = EpochResult(self.epoch, loss, val, self.seconds, means, lr, share)
         self.history.append(result)
         if self.history[self.best_place] is result:
             self.best = state_of(self.model)

@@ -14,6 +14,7 @@ from pres.cli.commands import app
 from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError
 from pres.paper.report.contents import gather
 from pres.paper.report.write import render, write_report
+from pres.storage import read_json, write_json
 from tests.cli.process import printed
 from tests.paper.experiments.small import LITTLE, reproduced
 from tests.paper.report.browser import CHROMIUM, Browser
@@ -105,30 +106,33 @@ def test_a_kept_evaluation_is_shown_and_none_is_made_unasked(evaluated: Path, tm
     run = tmp_path / "mine"
     shutil.copytree(evaluated, run)
     kept = run / "evaluation.json"
-    kept.write_text(kept.read_text().replace("popularity", "wisdom of crowds"))
+    write_json(kept, json.loads(json.dumps(read_json(kept)).replace("popularity", "wisdom of crowds")))
     printed("report", run)
     assert "wisdom of crowds" in (run / "report.html").read_text()
     kept.unlink()
     printed("report", run, "--no-evaluate")
     text = (run / "report.html").read_text()
     assert not kept.exists() and f"pres evaluate {run} --out {kept}" in text
-    found = json.loads((evaluated / "evaluation.json").read_text())
+    found = read_json(evaluated / "evaluation.json")
     for row in found["rows"]:
         row["metrics"] = row["metrics"] or found["rows"][0]["metrics"]
-    kept.write_text(json.dumps(found))
+    write_json(kept, found)
     (page,) = gather(run).pages
     assert page.evaluation is not None and len(page.evaluation.rows) == 36
     assert {row[3] for row in page.evaluation.rows} == {"all", "seen", "unseen"}
     assert page.grouped
-    kept.write_text('{"rows": [{}]}')
+    for content in ('{"rows": [{}]}', json.dumps(found)[:-9]):
+        kept.write_text(content)
+        with pytest.raises(UnreadableSourceError, match="damaged"):
+            write_report(run)
+    write_json(kept, {"rows": [{}]})
     with pytest.raises(UnreadableSourceError, match="damaged"):
         write_report(run)
 
 
 def test_a_run_that_cannot_be_evaluated_is_reported_all_the_same(tmp_path: Path) -> None:
     trained(tmp_path / "a")
-    about = json.loads((tmp_path / "a" / "events.json").read_text())
-    (tmp_path / "a" / "events.json").write_text(json.dumps(about | {"origin": None}))
+    write_json(path := tmp_path / "a" / "events.json", read_json(path) | {"origin": None})
     done = CliRunner().invoke(app, ["report", str(tmp_path / "a")], catch_exceptions=False)
     assert done.exit_code == 0 and "not evaluated: " in done.stderr
     assert "Learning curve" in (tmp_path / "a" / "report.html").read_text()
@@ -150,8 +154,7 @@ def test_a_run_that_is_not_finished_is_named_and_a_model_of_ones_own_has_no_comm
     trained(tmp_path / "a")
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     (tmp_path / "b" / "run.json").unlink()
-    config = json.loads((tmp_path / "a" / "config.json").read_text())
-    (tmp_path / "a" / "config.json").write_text(json.dumps(config | {"source": None}))
+    write_json(path := tmp_path / "a" / "config.json", read_json(path) | {"source": None})
     text = write_report(tmp_path).read_text()
     assert f"<li><code>{tmp_path / 'b'}</code></li>" in text
     assert "pres train" not in text
@@ -161,7 +164,7 @@ def test_a_run_that_is_not_finished_is_named_and_a_model_of_ones_own_has_no_comm
 def test_a_damaged_run_is_said_in_one_line(tmp_path: Path, content: str) -> None:
     trained(tmp_path / "a")
     (tmp_path / "a" / "run.json").write_text(content)
-    with pytest.raises(UnreadableSourceError, match=r"a/run.json .*damaged"):
+    with pytest.raises(UnreadableSourceError, match=r"a/run.json is damaged"):
         write_report(tmp_path)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import shutil
 import time
 import traceback
 import warnings
@@ -71,10 +70,7 @@ def train(settings: Settings, folder: JobFolder) -> Result:
         run = kept.run()
         run.restore(model)
     else:
-        begun = kept.begun and (kept.path / "last.safetensors").exists()
-        if not begun:  # or stopped before there was a state to go on from
-            shutil.rmtree(kept.path, ignore_errors=True)
-        run = fit(model, events, out=kept.path, resume=begun, **chosen.fit_options)
+        run = fit(model, events, out=kept.path, resume=kept.begun, **chosen.fit_options)
     found = run.to_dict() | {"evaluations": evaluations(model, events, run)}
     return found | {"labels": labels(model, events, run, settings["decoder_epochs"])}
 

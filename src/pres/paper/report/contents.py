@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pres import storage
 from pres.errors import SourceNotFoundError, UnreadableSourceError, one_line
 from pres.paper.experiments.evidence import Evidence, EvidenceFolder
 from pres.paper.experiments.folder import read_json
@@ -223,7 +224,8 @@ def _is_run(path: Path) -> bool:
 
 
 def _run(file: Path, root: Path) -> Told:
-    path, run = file.parent, read_json(file)
+    path = file.parent
+    run = RunFolder(path).result()
     shown = str(path.relative_to(root)) if path != root else path.resolve().name
     variant = "" if run["variant"] is None else f" ({run['variant']})"
     smoothing = run["config"]["smoothing"]
@@ -234,7 +236,7 @@ def _run(file: Path, root: Path) -> Told:
     settings = Settings(
         name=shown,
         title=f"{run['model']} on {run['dataset']}: {shown}",
-        text=json.dumps(read_json(path / "config.json"), indent=1, ensure_ascii=False),
+        text=json.dumps(RunFolder(path).config(), indent=1, ensure_ascii=False),
         command=_train_again(path) if RunFolder(path).repeatable else None,
     )
     row = (*about, run["seed"], run["epochs"], *scores)
@@ -250,7 +252,7 @@ def _page(path: Path, shown: str, run: dict[str, Any]) -> RunPage:
     evaluation, grouped = None, False
     evaluated = shlex.join(["pres", "evaluate", str(path), "--out", str(path / EVALUATION)])
     if (path / EVALUATION).exists():
-        found = read_json(path / EVALUATION)
+        found = storage.read_json(path / EVALUATION)
         rows = [row for row in found["rows"] if row["metrics"] is not None]
         grouped = len(rows) == len(found["rows"])
         if not grouped:  # all events are seen, or all unseen: groups say nothing
