@@ -6,15 +6,17 @@ import dataclasses
 import itertools
 import random
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pres.errors import PresError
+from pres.storage import take
 from pres.training.folder import RunFolder
 from tests.faults.child import INTERRUPTED, REFUSED, Case, run
 from tests.faults.outcome import again, end
 
+Tell = Callable[[str], None]
 SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
 KINDS = [
     {"model": model, "smoothing": smoothing, "scan": scan}
@@ -30,7 +32,9 @@ def killed(case: Case, told: Path) -> bool:
     return code != 0
 
 
-def test_a_run_killed_at_any_step_of_its_storage_ends_bit_identical(tmp_path: Path, long: bool) -> None:
+def test_a_run_killed_at_any_step_of_its_storage_ends_bit_identical(
+    tmp_path: Path, long: bool, tell: Tell
+) -> None:
     told = tmp_path / "told"
     whole = Case(str(tmp_path / "whole" / "run"))
     code, said = run(whole, told)
@@ -45,7 +49,7 @@ def test_a_run_killed_at_any_step_of_its_storage_ends_bit_identical(tmp_path: Pa
             if long and not RunFolder(case.out).finished:  # twice
                 kills += killed(again(case), told)
             assert end(dataclasses.replace(case, step=None), told) == expected, case
-    print(f"{kills} kills at {steps} steps of storage")
+    tell(f"{kills} kills at {steps} steps of storage")
     assert kills >= steps
 
 
@@ -59,7 +63,7 @@ def test_a_killed_run_is_not_written_over_and_says_how_it_goes_on(tmp_path: Path
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(map(str, kind.values())))
 def test_a_run_killed_at_random_ends_bit_identical(
-    kind: dict[str, object], tmp_path: Path, long: bool
+    kind: dict[str, object], tmp_path: Path, long: bool, tell: Tell
 ) -> None:
     if not long and kind not in (KINDS[3], KINDS[7]):  # TGN with PRES, JODIE with the preset
         pytest.skip("with --long")
@@ -71,27 +75,26 @@ def test_a_run_killed_at_random_ends_bit_identical(
     for number in itertools.count():
         case = dataclasses.replace(whole, out=str(tmp_path / str(number) / "run"))
         while not RunFolder(case.out).finished and kills < wanted:
-            where = (
-                {"step": chance.randint(1, 150)} if chance.random() < 0.5 else {"batch": chance.randint(1, 6)}
+            step, batch = chance.randint(1, 150), chance.randint(1, 6)
+            by_step, minutes = chance.random() < 0.5, chance.choice([0, 10])
+            killing = dataclasses.replace(
+                case,
+                step=step if by_step else None,
+                batch=None if by_step else batch,
+                signal=chance.choice(SIGNALS),
+                options={"checkpoint_minutes": minutes},
             )
-            minutes = {"checkpoint_minutes": chance.choice([0, 10])}
-            killing = dataclasses.replace(case, **where, signal=chance.choice(SIGNALS), options=minutes)  # type: ignore[arg-type]
             kills += killed(again(killing), told)
         assert end(case, told) == expected, case
         if kills >= wanted:
             break
-    print(f"{kills} kills of {number + 1} runs")
+    tell(f"{kills} kills of {number + 1} runs")
 
 
 def test_one_process_writes_a_run(tmp_path: Path) -> None:
     told = tmp_path / "told"
     case = Case(str(tmp_path / "a" / "run"), batch=2)
     assert killed(case, told)
-    holder = RunFolder(case.out)
-    with pytest.raises(PresError, match="were begun with|was begun with"):  # held only for a moment
-        holder.take_up({"events": holder.events(), "model_class": "TGN", "model_options": {}, "config": {}})
-    from pres.storage import take
-
     lock = take(Path(case.out) / ".lock", Path(case.out))
     code, said = run(dataclasses.replace(case, resume=True, batch=None), told)
     assert code == REFUSED and "is being written by process" in said

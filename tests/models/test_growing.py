@@ -96,7 +96,8 @@ def test_a_grown_model_equals_one_of_the_whole_stream(
                 assert torch.equal(value, same), name
     assert torch.equal(scores(model, whole), scores(twin, whole))
     model.check_stream(whole)
-    file = save_tensors(tmp_path / "state", state_of(model), {})
+    file = tmp_path / "state"
+    save_tensors(file, state_of(model), {})
     other = twin_of(model, kind, options, whole)
     load_into(other, load_tensors(file)[0])
     assert torch.equal(scores(other, whole), scores(model, whole))
