@@ -4,7 +4,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pres import data, evaluation, models, nn, optim, paper, sampling, smoothing, training, tuning
+    from pres import (
+        data,
+        evaluation,
+        models,
+        nn,
+        optim,
+        paper,
+        sampling,
+        serving,
+        smoothing,
+        training,
+        tuning,
+    )
     from pres.data import EventStream, load, read
     from pres.data.store.folder import open_store
     from pres.data.storing import write_store
@@ -12,6 +24,7 @@ if TYPE_CHECKING:
     from pres.evaluation import classify, compare, evaluate, predict
     from pres.models import APAN, JODIE, TGN
     from pres.models.registry import build_model
+    from pres.serving import OnlineModel
     from pres.smoothing import PRES
     from pres.training import Run, fit, load_run
     from pres.training.batch_size import advise
@@ -27,6 +40,7 @@ __all__ = [
     "TGN",
     "EventStream",
     "Notice",
+    "OnlineModel",
     "PresError",
     "Run",
     "advise",
@@ -48,6 +62,7 @@ __all__ = [
     "predict",
     "read",
     "sampling",
+    "serving",
     "smoothing",
     "state_bytes",
     "training",
@@ -64,6 +79,7 @@ _HOME = {
     "TGN": "pres.models",
     "EventStream": "pres.data",
     "Notice": "pres.errors",
+    "OnlineModel": "pres.serving",
     "PresError": "pres.errors",
     "Run": "pres.training",
     "advise": "pres.training.batch_size",

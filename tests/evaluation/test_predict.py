@@ -176,6 +176,18 @@ def test_the_model_is_left_bit_for_bit_as_it_was(kind: str) -> None:
     assert torch.equal(predict(model, stream, src, dst, t, batch_size=8).score, first.score)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_pairs_before_every_event_leave_the_model_as_it_was(kind: str) -> None:
+    stream = stream_of(random_events(seed=9))
+    model = make(kind, stream)
+    model.update_state(stream[:30])
+    before = state_of(model)
+    early = predict(model, stream, [1, 2], [3, 4], stream.t[0].item(), batch_size=8)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    fresh = predict(make(kind, stream), stream, [1, 2], [3, 4], stream.t[0].item(), batch_size=8)
+    assert torch.equal(early.score, fresh.score)
+
+
 def interactions() -> pl.DataFrame:
     rows = torch.arange(200)
     return pl.DataFrame(

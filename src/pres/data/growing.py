@@ -47,14 +47,14 @@ class GrowingStream:
             self._dst = dict(zip(ids.dst_values.to_list(), ids.dst_nodes.tolist(), strict=True))
             self._sides = Room(ids.src_nodes), Room(ids.dst_nodes)
 
-    def find_src(self, ids: pl.Series) -> Tensor:
+    def find_src(self, values: pl.Series) -> Tensor:
         """Return the nodes `[n]` of source ids, -1 where one is unknown, in O(n)."""
-        return _found(self._src, self.events.ids.src_values, ids)
+        return _found(self._src, self.events.ids.src_values, values)
 
-    def find_dst(self, ids: pl.Series) -> Tensor:
+    def find_dst(self, values: pl.Series) -> Tensor:
         """Return the nodes `[n]` of destination ids, likewise."""
         known = self.events.ids
-        return _found(self._dst, known.src_values if known.dst_values is None else known.dst_values, ids)
+        return _found(self._dst, known.src_values if known.dst_values is None else known.dst_values, values)
 
     def read(self, source: Any, features: Any = None) -> MoreEvents:
         """Return the events of any source that `pres.read` takes, in the terms of the stream."""

@@ -16,7 +16,7 @@ from pres.data.tabular.rows import Table, open_table
 from pres.errors import DivergedError, OptionError
 from pres.evaluation.scorer import BatchReading
 from pres.models import MDGNN
-from pres.models.scratch import reader_of, scratch_of
+from pres.models.scratch import blank_reader_of, reader_of, scratch_of
 from pres.models.subgraph import once_each
 from pres.sampling import TemporalBatches
 from pres.sampling.index import first_at
@@ -70,7 +70,7 @@ def predict(
         on_progress: Called with the number of events replayed so far, and of those to replay.
     """
     columns = PairColumns("src", "dst", None if t is None else "t")
-    pairs = read_pairs(_table(src, dst, t), columns, events, unknown=unknown, numbers_fit=True)
+    pairs = read_pairs(table_of_pairs(src, dst, t), columns, events, unknown=unknown, numbers_fit=True)
     return predict_pairs(model, events, pairs, batch_size=batch_size, on_progress=on_progress)
 
 
@@ -96,8 +96,10 @@ def predict_pairs(
     to_do, done = sum(replay.events for replay in replays), 0
     logits = torch.empty(len(src), dtype=torch.float64, device=src.device)
     for replay in replays:
-        only_read = not replay.events and not bool(pairs.new.any())
-        worker = reader_of(model) if only_read else scratch_of(model)
+        if replay.events or replay.start < known:
+            worker = scratch_of(model)
+        else:  # nothing is written
+            worker = blank_reader_of(model) if bool(pairs.new.any()) else reader_of(model)
         if replay.start < known:
             worker.reset()  # trackers, too: they follow the training part again
         for position, rows in replay.stops:
@@ -151,7 +153,7 @@ def _replays(known: int, reached: Tensor, n: int, batch_size: int) -> list[_Repl
     return replays
 
 
-def _table(src: Any, dst: Any, t: Any) -> Table:
+def table_of_pairs(src: Any, dst: Any, t: Any) -> Table:
     """Return pairs given in any form as a table; what is given once goes with every row."""
     given = {"src": src, "dst": dst} | ({} if t is None else {"t": t})
     sizes = [len(values) for values in given.values() if not _single(values)]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pres.models.base import MDGNN
+from pres.nn.allocation import lengthened
 
 Model = TypeVar("Model", bound=MDGNN)
 
@@ -17,6 +18,16 @@ Model = TypeVar("Model", bound=MDGNN)
 def reader_of(model: Model) -> Model:
     """Return a copy in evaluation mode that shares every tensor: to score with, not to move its memory."""
     return _copy(model, [*model.parameters(), *model.buffers()])
+
+
+def blank_reader_of(model: Model) -> Model:
+    """Return a `reader_of` the model that knows one node more, as `scratch_of` does.
+
+    It shares the rows of all others, where the model's state has room behind them.
+    """
+    reader = reader_of(model)
+    _add_blank(reader)
+    return reader
 
 
 def scratch_of(model: Model) -> Model:
@@ -27,16 +38,19 @@ def scratch_of(model: Model) -> Model:
     """
     state = {id(value) for value in model.state_dict(keep_vars=True).values()}
     copied = _copy(model, [*model.parameters(), *(b for b in model.buffers() if id(b) not in state)])
+    _add_blank(copied)
+    return copied
+
+
+def _add_blank(copied: MDGNN) -> None:
     copied.memory.add_nodes(1)
-    table = copied.node_encoding.table
-    copied.node_encoding.table = torch.cat([table, table.new_zeros(1, table.shape[1])])
+    copied.node_encoding.table = lengthened(copied.node_encoding.table, 1)
     if copied.node_x is not None:
         copied.node_x = torch.cat([copied.node_x, torch.zeros_like(copied.node_x[:1])])
     if copied.index is not None:
         # Where the last node's entries end, those of the next would start: it has none, and the index knows.
         copied.index = copy.copy(copied.index)
         copied.index.num_nodes += 1
-    return copied
 
 
 def _copy(model: Model, shared: Iterable[Tensor]) -> Model:

@@ -7,7 +7,7 @@ they `build` the method itself, a `Smoothing`, for one model. `pres.smoothing.pr
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from torch import Tensor, nn
@@ -49,6 +49,19 @@ class Smoothing(nn.Module):
 
     def grow(self, events: EventStream) -> None:
         """Make room for the new nodes of a stream that has grown."""
+
+    def kept(self, nodes: Tensor) -> Callable[[], None]:
+        """Return what puts all back that `observe` is about to change, being told of distinct nodes `[u]`.
+
+        This one keeps a copy of the whole state; a method overrides it where it has much.
+        """
+        before = {name: buffer.clone() for name, buffer in self.named_buffers()}
+
+        def put_back() -> None:
+            for name, buffer in self.named_buffers():
+                buffer.copy_(before[name])
+
+        return put_back
 
     def correct(self, nodes: Tensor, previous: Tensor, measured: Tensor, elapsed: Tensor) -> Tensor:
         """Return the corrected memory `[u, d]` of nodes, of which those with mail are used.

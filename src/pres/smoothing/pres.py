@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self
 
 import pydantic
@@ -223,6 +223,16 @@ class PRESSmoothing(Smoothing):
             count = events.num_nodes + 1 - len(self.recorded)
             self.trackers.add_nodes(count)
             self.recorded = lengthened(self.recorded, count)
+
+    def kept(self, nodes: Tensor) -> Callable[[], None]:
+        """Return what puts the trackers of some nodes back as they are; see `Smoothing.kept`."""
+        recorded, put_back = self.recorded.index_select(0, nodes), self.trackers.kept(nodes)
+
+        def all_back() -> None:
+            self.recorded.index_copy_(0, nodes, recorded)
+            put_back()
+
+        return all_back
 
     def correct(self, nodes: Tensor, previous: Tensor, measured: Tensor, elapsed: Tensor) -> Tensor:
         """Return the corrected memory `[u, d]`; the memory as measured without a filter."""

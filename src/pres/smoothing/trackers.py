@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
+from pres.data.incidence import distinct
 from pres.nn.allocation import lengthened
 
 
@@ -53,6 +56,17 @@ class Trackers(nn.Module):
             self.n, self.total, self.squares = (
                 lengthened(sums, count, dim=1) for sums in (self.n, self.total, self.squares)
             )
+
+    def kept(self, nodes: Tensor) -> Callable[[], None]:
+        """Return what puts the sums of some nodes back as they are."""
+        rows = distinct(self._rows(nodes))
+        before = [sums.index_select(1, rows) for sums in (self.n, self.total, self.squares)]
+
+        def put_back() -> None:
+            for sums, those in zip((self.n, self.total, self.squares), before, strict=True):
+                sums.index_copy_(1, rows, those)
+
+        return put_back
 
     @torch.no_grad()
     def observe(self, nodes: Tensor, delta: Tensor, component: int) -> None:

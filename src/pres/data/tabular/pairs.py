@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import polars as pl
 import torch
@@ -21,6 +21,18 @@ from pres.errors import OptionError, UnknownIdError, check_choice, notify
 
 _FAR = 20  # spans of the stream: times in another unit are 24, 60 or 1,000 times off
 Unknown = Literal["error", "new"]
+
+
+class Finder(Protocol):
+    """What finds the nodes of the user's ids."""
+
+    def find_src(self, values: pl.Series) -> Tensor:
+        """Return the nodes `[n]` of source ids; -1 where one is unknown."""
+        ...
+
+    def find_dst(self, values: pl.Series) -> Tensor:
+        """Return the nodes `[n]` of destination ids, likewise."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +76,7 @@ def read_pairs(
     *,
     unknown: Unknown = "error",
     numbers_fit: bool = False,
+    ids: Finder | None = None,
 ) -> Pairs:
     """Return the pairs of a table as nodes and times of ``events``.
 
@@ -73,9 +86,10 @@ def read_pairs(
         events: The stream whose ids and times these are.
         unknown: Whether an id that the stream never saw is an ``"error"`` or a ``"new"`` node.
         numbers_fit: Whether numbers are times of the stream even if those were read from dates.
+        ids: What finds the nodes of ids; None for the stream's own, which look at all of them each time.
     """
     check_choice("unknown", unknown, ("error", "new"))
-    ids, blank = events.ids, events.num_nodes
+    ids, blank = events.ids if ids is None else ids, events.num_nodes
     src, new_src = _nodes(table, columns.src, ids.find_src, blank, unknown)
     dst, new_dst = _nodes(table, columns.dst, ids.find_dst, blank, unknown)
     if columns.t is None:
