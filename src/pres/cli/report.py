@@ -32,11 +32,12 @@ def report(
     Of a run it shows the learning curve, and how good the run is beside EdgeBank and popularity. Tables
     sort, figures zoom, every setting is there.
     """
-    from pres.paper.report.contents import EVALUATION
+    from pres.paper.report.contents import EVALUATION, gather
     from pres.paper.report.write import check_html, write_report
     from pres.training.folder import RunFolder
 
     path = check_html(runs / "report.html" if out is None else out)
+    gather(runs)  # that there is nothing to report is said first
     if evaluate and RunFolder(runs).finished and not (runs / EVALUATION).exists():
         try:
             found = evaluated(runs, staleness="batch", source=source)
