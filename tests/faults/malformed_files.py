@@ -93,7 +93,7 @@ def too_little(rng: random.Random, folder: Path) -> list[str]:
     columns = table(rng)
     one = {name: values[:1] for name, values in columns.items()}
     same = columns | {"t": ["7"] * len(columns["t"])}
-    none = {name: [] for name in columns}
+    none: dict[str, list[str]] = {name: [] for name in columns}
     content = rng.choice([b"", b"\n" * 40, b" \n\t\n", text(one), text(same), text(none)])
     return diagnose(folder, "a.csv", content)
 

@@ -21,7 +21,7 @@ _LONG = 1 << 31  # bytes that take about a second, so that a bar is shown
 
 def seal(folder: Path, name: str, about: dict[str, Any]) -> None:
     """Write ``about`` into the file of that name, with the size and the SHA-256 of all other files."""
-    paths = sorted(path for path in folder.iterdir() if path.name != name)
+    paths = sorted(path for path in folder.iterdir() if path.name != name and path.name[0] != ".")
     files = {
         path.name: {"bytes": path.stat().st_size, "sha256": found}
         for path, found in zip(paths, _checksums(paths), strict=True)
