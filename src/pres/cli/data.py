@@ -45,7 +45,6 @@ def diagnose(
     """Show what a stream is like, and what larger temporal batches would lose."""
     from pres.figure import check_png
     from pres.tuning import diagnose as run_diagnosis
-    from pres.tuning.diagnosis_tables import as_tables
 
     if tolerance is not None and advise is None:
         raise OptionError(f"--tolerance {tolerance:g} is for --advise: give that too, or leave it out.")
@@ -71,7 +70,7 @@ def diagnose(
         told = {"advice": None if advice is None else advice.to_dict()}
         print_json(diagnosis.to_dict() | told | {"png": None if png is None else str(png)})
     else:
-        stdout.print(as_tables(diagnosis))
+        stdout.print(diagnosis.shown())
         if advice is not None:
             stdout.print(f"\n{plain(f'{advise} can be trained with {advice}')}", soft_wrap=True)
 

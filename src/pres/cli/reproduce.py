@@ -148,7 +148,7 @@ def show_experiments(
 
     found = listed(budget, seeds, datasets or None, root)
     if as_json:
-        print_json({"budget": budget.name, "out": str(root), "experiments": [one.to_dict() for one in found]})
+        print_json({"budget": budget.name, "out": str(root), "experiments": found})
         return
     print_table(as_table(found))
     say(f"budget: {budget.name}; results: {root}; hours are of one core, from the jobs done here and ours")

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
-from torch import Tensor
-
 from pres.data.stream import EventStream
 from pres.errors import OptionError, check_choice
 from pres.evaluation.baselines import EdgeBank, Popularity
@@ -122,7 +120,10 @@ def compare(
     scored: EventStream = getattr(split, part)
     if window is None:
         window = (scored.t[-1] - scored.t[0]).item()
-    others = _baselines(events, window) if baselines else {}
+    others: dict[str, EdgeBank | Popularity] = {}
+    if baselines:
+        others = {"EdgeBank": EdgeBank(events), "EdgeBank (window)": EdgeBank(events, window)}
+        others |= {"popularity": Popularity(events)}
     samplers = [
         NegativeSampler(events, strategy, pool=pool, train_end=len(split.train)) for strategy in strategies
     ]
@@ -136,7 +137,6 @@ def compare(
         "negatives": negatives,
         "seed": seed,
         "sequential": sequential,
-        "on_batch": step,
     }
     found: dict[tuple[NegativeStrategy, str, int], LinkScores] = {}
     start = scratch_of(model)  # the model as it is just before the part
@@ -154,10 +154,13 @@ def compare(
     scorers = [model.title, *others]
     for name, level in product(scorers, levels):
         as_it_is: Literal[0] | None = 0 if level == 0 else None
-        every = link_scores(before(name), scored, samplers, staleness=as_it_is, **settings)
+        every = link_scores(before(name), scored, samplers, staleness=as_it_is, on_batch=step, **settings)
         found |= {(of.strategy, name, level): own for of, own in zip(samplers, every, strict=True)}
-    order = product(strategies, scorers, levels)
-    rows = [row for place in order for row in _rows(*place, found[place], seen)]
+    rows = []
+    for strategy, name, level in product(strategies, scorers, levels):
+        for group, own in found[strategy, name, level].by_group(seen).items():
+            known = (None, None) if own is None else (own.metrics, own.fallback_share)
+            rows.append(ComparisonRow(name, strategy, level, group, *known))
     return Comparison(
         dataset=events.info.name,
         variant=events.info.variant,
@@ -166,40 +169,13 @@ def compare(
         events=len(scored),
         begins=events.time_text(scored.t[0].item()),
         ends=events.time_text(scored.t[-1].item()),
-        batch_size=batch_size,
-        negatives=negatives,
-        seed=seed,
-        sequential=sequential,
+        **settings,
         pool=pool,
         pool_size=len(samplers[0].pool),
         window=window if baselines else None,
         memory="replayed" if replayed else "as given",
         rows=rows,
     )
-
-
-def _baselines(events: EventStream, window: float) -> dict[str, EdgeBank | Popularity]:
-    return {
-        "EdgeBank": EdgeBank(events),
-        "EdgeBank (window)": EdgeBank(events, window),
-        "popularity": Popularity(events),
-    }
-
-
-def _rows(
-    strategy: NegativeStrategy, name: str, staleness: int, scores: LinkScores, seen: Tensor
-) -> list[ComparisonRow]:
-    return [
-        ComparisonRow(
-            scorer=name,
-            strategy=strategy,
-            staleness=staleness,
-            group=group,
-            metrics=None if own is None else own.metrics,
-            fallback_share=None if own is None else own.fallback_share,
-        )
-        for group, own in scores.by_group(seen).items()
-    ]
 
 
 def _counter(to_do: int, on_progress: Callable[[int, int], None] | None) -> Callable[[EventStream], None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -140,15 +140,7 @@ def _check_position(model: MDGNN, part: EventStream) -> None:
 
 
 def evaluate(
-    model: MDGNN | Scorer,
-    part: EventStream,
-    sampler: NegativeSampler,
-    *,
-    batch_size: int = 200,
-    negatives: int = 1,
-    seed: int = 0,
-    sequential: bool = False,
-    staleness: Literal[0] | None = None,
+    model: MDGNN | Scorer, part: EventStream, sampler: NegativeSampler, **options: Any
 ) -> LinkMetrics:
     """Return the metrics of ``model`` on a part of its stream, which its memory takes in on the way.
 
@@ -159,24 +151,10 @@ def evaluate(
         model: The model, in evaluation mode for the while; or any other `Scorer`.
         part: Consecutive events of the model's stream.
         sampler: Where negatives come from; fixed by ``seed``.
-        batch_size: Events per batch, whatever the training batch was.
-        negatives: Negatives per event.
-        seed: The same seed gives the same negatives.
-        sequential: Whether a model's memory moves with every event, see `MDGNN.update_state`.
-        staleness: 0 scores every event after all strictly earlier events, see `link_scores`; figures at
-            different staleness are not comparable.
+        **options: As of `link_scores`: ``batch_size``, ``negatives``, ``seed``, ``sequential``,
+            ``staleness`` and ``on_batch``.
     """
-    (scores,) = link_scores(
-        model,
-        part,
-        [sampler],
-        batch_size=batch_size,
-        negatives=negatives,
-        seed=seed,
-        sequential=sequential,
-        staleness=staleness,
-    )
-    return scores.metrics
+    return link_scores(model, part, [sampler], **options)[0].metrics
 
 
 def check_negatives(count: int) -> None:

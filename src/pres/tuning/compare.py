@@ -12,6 +12,7 @@ from rich.table import Table
 from pres.data.stream import EventStream
 from pres.errors import OptionError
 from pres.models.registry import build_model
+from pres.tables import table
 from pres.training.config import with_batch_size
 from pres.training.fit import fit
 from pres.training.run import Run
@@ -87,24 +88,15 @@ def try_batches(
 
 def as_table(trials: list[Trial]) -> Table:
     """Return the trials as a table for a terminal."""
-    title = "points: of test AP, against the first training"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    columns = ("training", "batch", "step", "val AP", "test AP", "points", "events/s")
-    for name in columns:
-        table.add_column(name, justify="left" if name == "training" else "right")
-    base = trials[0].run
+    names = ("training", "batch", "step", "val AP", "test AP", "points", "events/s")
+    rows, base = [], trials[0].run.test.ap
     for trial in trials:
         shown, test = trial.to_dict(), trial.run.test.ap
-        table.add_row(
-            trial.name,
-            f"{shown['batch_size']:,}",
-            f"{shown['step_size']:,}",
-            f"{trial.run.val.ap:.4f}",
-            f"{test:.4f}",
-            "" if trial is trials[0] else f"{100 * (test - base.test.ap):+.2f}",
-            f"{trial.run.events_per_second:,.0f}",
-        )
-    return table
+        sizes = trial.name, f"{shown['batch_size']:,}", f"{shown['step_size']:,}"
+        points = "" if trial is trials[0] else f"{100 * (test - base):+.2f}"
+        speed = f"{trial.run.events_per_second:,.0f}"
+        rows.append((*sizes, f"{trial.run.val.ap:.4f}", f"{test:.4f}", points, speed))
+    return table(names, rows, left=("training",), title="points: of test AP, against the first training")
 
 
 def save_figure(trials: list[Trial], path: Path) -> Path:

@@ -8,16 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.progress import Progress
+from rich.table import Table
 
+from pres.data.info import SECONDS_PER_UNIT, human_duration
 from pres.data.stream import EventStream
 from pres.data.summary import Summary
 from pres.errors import OptionError
 from pres.sampling import PendingLoad, PendingProfile, TemporalBatches
 from pres.sampling.batches import Ties
+from pres.tables import listed, table
 
 SAMPLE = 1_000_000
+_MEANING = """\
+pending: events of the batch at a strictly earlier time that share a node
+lost, chain, width go by stream order, equal times included:
+lost: updates left out by making one per node and batch
+chain: events that must follow each other; width: events per level of exact memory"""
 BATCH_SIZES = (50, 100, 200, 400, 800, 1600, 3200, 6400)
 
 
@@ -61,9 +69,14 @@ class Diagnosis:
         return save_figure(self, Path(path))
 
     def __repr__(self) -> str:
-        from pres.tuning.diagnosis_tables import as_text
+        console = Console(width=110, no_color=True, force_terminal=False)
+        with console.capture() as capture:
+            console.print(self.shown())
+        return capture.get().rstrip()
 
-        return as_text(self)
+    def shown(self) -> Group:
+        """Return the statistics and the pending loads as tables for a terminal."""
+        return Group(_statistics(self), "", _loads(self), "", _MEANING)
 
 
 def diagnose(
@@ -104,3 +117,63 @@ def diagnose(
             edges = TemporalBatches(events, size, ties=ties).edges
             loads[size] = PendingProfile.of(events, edges).load()
     return Diagnosis(events, stream_events, summary, ties, loads)
+
+
+def _statistics(diagnosis: Diagnosis) -> Table:
+    found = diagnosis.summary
+    return listed(
+        ("events", diagnosis.looked_at),
+        ("nodes", _nodes(diagnosis)),
+        ("time", _time(diagnosis)),
+        ("equal times", f"{found.distinct_t:,} distinct, at most {found.most_events_at_one_t:,} at one"),
+        ("gap", f"{_duration(diagnosis, found.mean_gap)} on average between events of a node"),
+        ("pairs", f"{found.distinct_pairs:,} distinct, {found.repeated_share:.1%} of events repeat one"),
+        ("busiest node", f"{found.most_events_of_a_node:,} events"),
+        ("self-loops", f"{found.self_loops:,}"),
+        ("features", _features(found)),
+        ("labels", "none" if found.positives is None else f"{found.positives:,} events not 0"),
+        title=diagnosis.events.info.title,
+    )
+
+
+def _nodes(diagnosis: Diagnosis) -> str:
+    found, kind = diagnosis.summary, "bipartite" if diagnosis.events.bipartite else "one kind"
+    return (
+        f"{found.nodes:,} ({kind}; {found.active_src:,} act as source, {found.active_dst:,} as destination)"
+    )
+
+
+def _time(diagnosis: Diagnosis) -> str:
+    found, events = diagnosis.summary, diagnosis.events
+    times = f"{events.time_text(found.first_t)} … {events.time_text(found.last_t)}"
+    if events.info.time_unit is None:
+        return f"{times} (in a unit that was not said)"
+    return f"{times} ({_duration(diagnosis, found.last_t - found.first_t)})"
+
+
+def _duration(diagnosis: Diagnosis, amount: float) -> str:
+    unit = diagnosis.events.info.time_unit
+    return f"{amount:,.4g} units of time" if unit is None else human_duration(amount * SECONDS_PER_UNIT[unit])
+
+
+def _features(found: Summary) -> str:
+    return (
+        f"{found.edge_features} numeric and {found.categorical_features} categorical per event, "
+        f"{found.node_features} per node"
+    )
+
+
+def _loads(diagnosis: Diagnosis) -> Table:
+    rows = [
+        (
+            *(f"{size:,}", f"{load.largest_batch:,}", f"{load.batches:,}", f"{load.events_with_pending:.1%}"),
+            *(f"{load.mean_pending:,.1f}", f"{load.lost_updates:.1%}", f"{load.longest_chain:,}"),
+            f"{load.mean_level_width:,.1f}",
+        )
+        for size, load in diagnosis.loads.items()
+    ]
+    return table(
+        ("batch", "largest", "batches", "with pending", "mean pending", "lost", "chain", "width"),
+        rows,
+        title=f"Pending load by batch size (ties: {diagnosis.ties})",
+    )

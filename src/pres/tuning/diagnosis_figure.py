@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from matplotlib.axes import Axes
+from matplotlib.ticker import PercentFormatter
 from torch import Tensor
 
 from pres.data.info import SECONDS_PER_UNIT
@@ -31,9 +32,23 @@ def save_figure(diagnosis: Diagnosis, path: Path) -> Path:
     _draw_rate(panels[0], diagnosis)
     _draw_activity(panels[1], diagnosis)
     _draw_gaps(panels[2], diagnosis)
-    _draw_shares(panels[3], diagnosis)
-    _draw_pending(panels[4], diagnosis)
-    _draw_levels(panels[5], diagnosis)
+    with_pending = "events_with_pending", "o-", FIRST, "events with pending events"
+    lost = "lost_updates", "s-", SECOND, "lost memory updates"
+    _draw_loads(panels[3], diagnosis, with_pending, lost, ylim=(0, 1.03), title="What a batch loses")
+    panels[3].yaxis.set_major_formatter(PercentFormatter(1, symbol=None))
+    panels[3].set_ylabel("%")
+    panels[3].legend(framealpha=0.7, loc="best")
+    chains = (
+        ("mean_pending", "o-", FIRST, "mean pending set"),
+        ("longest_chain", "s-", SECOND, "longest chain"),
+        ("largest_batch", ":", GREY, "largest batch"),
+    )
+    _draw_loads(panels[4], diagnosis, *chains, yscale="log", title="Pending events", ylabel="events")
+    panels[4].legend(frameon=False)
+    width = "mean_level_width", "o-", FIRST, ""
+    at_once = "Events that exact memory applies at once"
+    _draw_loads(panels[5], diagnosis, width, title=at_once, ylabel="mean level width")
+    panels[5].set_ylim(0, 1.1 * max(load.mean_level_width for load in diagnosis.loads.values()))
     for panel in panels:
         tidy(panel)
     return save_png(figure, path)
@@ -93,35 +108,12 @@ def _draw_gaps(panel: Axes, diagnosis: Diagnosis) -> None:
     )
 
 
-def _draw_shares(panel: Axes, diagnosis: Diagnosis) -> None:
-    sizes, loads = list(diagnosis.loads), list(diagnosis.loads.values())
-    with_pending = [100 * load.events_with_pending for load in loads]
-    lost = [100 * load.lost_updates for load in loads]
-    panel.plot(sizes, with_pending, "o-", color=FIRST, label="events with pending events")
-    panel.plot(sizes, lost, "s-", color=SECOND, label="lost memory updates")
-    panel.set(xscale="log", ylim=(0, 103), title="What a batch loses", xlabel="batch size", ylabel="%")
-    panel.legend(framealpha=0.7, loc="best")
-
-
-def _draw_pending(panel: Axes, diagnosis: Diagnosis) -> None:
-    sizes, loads = list(diagnosis.loads), list(diagnosis.loads.values())
-    panel.plot(sizes, [load.mean_pending for load in loads], "o-", color=FIRST, label="mean pending set")
-    panel.plot(sizes, [load.longest_chain for load in loads], "s-", color=SECOND, label="longest chain")
-    panel.plot(sizes, [load.largest_batch for load in loads], ":", color=GREY, label="largest batch")
-    panel.set(xscale="log", yscale="log", title="Pending events", xlabel="batch size", ylabel="events")
-    panel.legend(frameon=False)
-
-
-def _draw_levels(panel: Axes, diagnosis: Diagnosis) -> None:
-    sizes, loads = list(diagnosis.loads), list(diagnosis.loads.values())
-    panel.plot(sizes, [load.mean_level_width for load in loads], "o-", color=FIRST)
-    panel.set(
-        xscale="log",
-        title="Events that exact memory applies at once",
-        xlabel="batch size",
-        ylabel="mean level width",
-    )
-    panel.set_ylim(0, 1.1 * max(load.mean_level_width for load in loads))
+def _draw_loads(panel: Axes, diagnosis: Diagnosis, *lines: tuple[str, str, str, str], **axes: Any) -> None:
+    """Draw columns of the pending loads against the batch size: a name, style, colour and label of each."""
+    for name, style, colour, label in lines:
+        values = [getattr(load, name) for load in diagnosis.loads.values()]
+        panel.plot(list(diagnosis.loads), values, style, color=colour, label=label)
+    panel.set(xscale="log", xlabel="batch size", **axes)
 
 
 def _survival(values: Tensor) -> tuple[np.ndarray, np.ndarray]:

@@ -7,8 +7,7 @@ import pytest
 
 from pres.paper.experiments import peak
 from pres.paper.experiments.declaration import Request
-from pres.paper.experiments.folder import JobFolder
-from pres.paper.experiments.job import Job
+from pres.paper.experiments.job import Job, JobFolder
 from pres.paper.experiments.registry import EXPERIMENTS
 from pres.paper.experiments.work import perform
 from pres.training.folder import RunFolder

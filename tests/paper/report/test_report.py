@@ -71,7 +71,7 @@ def test_a_run_is_told_by_its_name_and_its_preset(tmp_path: Path, monkeypatch: p
     told = dict(zip(names, contents.runs.shown()[0], strict=True))
     expected = {"run": "one", "b": "300", "step": "300", "preset": "large", "smoothing": "none"}
     assert told | expected == told
-    assert contents.settings[0].command == "pres train --config config.json --out ../one-again"
+    assert contents.told[0].command == "pres train --config config.json --out ../one-again"
     assert "<strong>1</strong> run</li>" in render(Path())
 
 

@@ -17,8 +17,7 @@ from pres.paper.experiments.available import has_labels
 from pres.paper.experiments.budget import PAPER_EPOCHS, PAPER_SEEDS
 from pres.paper.experiments.declaration import Experiment, Request
 from pres.paper.experiments.figures import rendered
-from pres.paper.experiments.folder import PICTURE, JobFolder, read_json, write_json
-from pres.paper.experiments.job import Point
+from pres.paper.experiments.job import PICTURE, JobFolder, Point, read_json, write_json
 from pres.paper.experiments.results import Results, gathered
 from pres.paper.experiments.table import Table
 from pres.storage import write_bytes

@@ -11,8 +11,7 @@ import polars as pl
 from filelock import FileLock
 
 from pres.errors import UnreadableSourceError, one_line
-from pres.paper.experiments.folder import JobFolder, write_json
-from pres.paper.experiments.job import Job
+from pres.paper.experiments.job import Job, JobFolder, write_json
 from pres.storage import storage_errors, write_bytes
 
 COLUMNS = ("name", "job", "result")  # the folder's name, and its two files as JSON

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pres.paper.experiments.budget import Budget
 from pres.paper.experiments.evidence import EvidenceFolder
-from pres.paper.experiments.folder import JobFolder
-from pres.paper.experiments.job import Job
+from pres.paper.experiments.job import Job, JobFolder
 from pres.paper.experiments.paper import DATASETS
 from pres.paper.experiments.registry import EXPERIMENTS
 from pres.paper.experiments.runner import ask, jobs_of
@@ -21,42 +19,44 @@ from pres.paper.experiments.table import Heading, Table
 SECONDS_OF_EVENT, SECONDS_OF_BATCH = {"tgn": 70e-6, "jodie": 10e-6, "apan": 20e-6}, 2e-3
 
 
-@dataclass(frozen=True)
-class Listed:
-    """One experiment at one budget."""
-
-    name: str
-    title: str
-    where: str  # in the paper
-    jobs: int
-    done: int  # of the jobs, in the folder
-    hours: float | None  # of one core, for all jobs: as they took if they are done; None: not known
-    shown: bool  # whether there is evidence in the folder
-    missing: tuple[str, ...]  # datasets that are not at hand
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        return asdict(self)
+_HEADINGS = {"title": "shows", "shown": "evidence", "missing": "not at hand"}  # others are called as they are
 
 
-def listed(budget: Budget, seeds: int | None, datasets: Sequence[str] | None, root: Path) -> list[Listed]:
-    """Return all experiments, with what the folder ``root`` has of them."""
+def listed(
+    budget: Budget, seeds: int | None, datasets: Sequence[str] | None, root: Path
+) -> list[dict[str, Any]]:
+    """Return all experiments, with what the folder ``root`` has of them.
+
+    ``hours`` are of one core, for all jobs: as they took if they are done, None if they are not known.
+    ``shown`` is whether there is evidence in the folder.
+    """
     experiments, known = list(EXPERIMENTS.values()), EvidenceFolder(root).names()
     request, missing = ask(experiments, budget, seeds, datasets)
     request.copies.update(dict.fromkeys(missing, "missing"))  # as if they were here
     found = []
     for one in experiments:
-        jobs = jobs_of([one], request)
-        done = {name for name, job in jobs.items() if JobFolder(root, job).finished}
-        seconds = [
-            float(JobFolder(root, job).result()["seconds"]) if name in done else expected_seconds(job)
-            for name, job in jobs.items()
-        ]
-        hours = None if None in seconds else sum(each or 0.0 for each in seconds) / 3600
-        lacking = tuple(name for name in one.asked(request) if name in missing)
-        about = one.name, one.title, one.where, len(jobs), len(done), hours
-        found.append(Listed(*about, one.name in known, lacking))
+        folders = [JobFolder(root, job) for job in jobs_of([one], request).values()]
+        done = [float(folder.result()["seconds"]) for folder in folders if folder.finished]
+        seconds = [*done, *(expected_seconds(folder.job) for folder in folders if not folder.finished)]
+        found.append(
+            {
+                "name": one.name,
+                "title": one.title,
+                "where": one.where,
+                "jobs": len(folders),
+                "done": len(done),
+                "hours": None if None in seconds else sum(each or 0.0 for each in seconds) / 3600,
+                "shown": one.name in known,
+                "missing": [name for name in one.asked(request) if name in missing],
+            }
+        )
     return found
+
+
+def as_table(found: Sequence[dict[str, Any]]) -> Table:
+    """Return the list for people."""
+    headings = tuple(Heading(name, _HEADINGS.get(name, name)) for name in found[0])
+    return Table(headings, tuple((*list(one.values())[:-1], ", ".join(one["missing"])) for one in found))
 
 
 def expected_seconds(job: Job) -> float | None:
@@ -71,22 +71,3 @@ def expected_seconds(job: Job) -> float | None:
     epochs = 1 + of["rounds"] if job.kind == "speed" else of["epochs"]
     of_event = [SECONDS_OF_EVENT[of["model"]] + SECONDS_OF_BATCH / arm["batch_size"] for arm in arms]
     return float(epochs * events * sum(of_event))
-
-
-def as_table(found: Sequence[Listed]) -> Table:
-    """Return the list for people."""
-    headings = (
-        Heading("name", "name"),
-        Heading("shows", "shows"),
-        Heading("where", "where"),
-        Heading("jobs", "jobs"),
-        Heading("done", "done"),
-        Heading("hours", "hours"),
-        Heading("shown", "evidence"),
-        Heading("missing", "not at hand"),
-    )
-    rows = [
-        (one.name, one.title, one.where, one.jobs, one.done, one.hours, one.shown, ", ".join(one.missing))
-        for one in found
-    ]
-    return Table(headings, tuple(rows))

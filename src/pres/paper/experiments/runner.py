@@ -15,8 +15,7 @@ from pres.paper.experiments.budget import Budget
 from pres.paper.experiments.declaration import Experiment, Request
 from pres.paper.experiments.evidence import Evidence, collect
 from pres.paper.experiments.executor import Executor
-from pres.paper.experiments.folder import JobFolder
-from pres.paper.experiments.job import Job
+from pres.paper.experiments.job import Job, JobFolder
 from pres.paper.experiments.kept import KeptResults
 from pres.storage import storage_errors
 

@@ -23,8 +23,7 @@ from pres.models import MDGNN
 from pres.models.registry import build_model
 from pres.paper.experiments.available import stream
 from pres.paper.experiments.declaration import config_of
-from pres.paper.experiments.folder import PICTURE, JobFolder
-from pres.paper.experiments.job import Job
+from pres.paper.experiments.job import PICTURE, Job, JobFolder
 from pres.paper.experiments.peak import peak_memory
 from pres.paper.theory import convergence_terms, gradient_variance, memory_coherence, state_space_errors
 from pres.sampling import NegativeSampler

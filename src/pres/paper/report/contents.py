@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,51 +14,33 @@ from typing import Any
 from pres import storage
 from pres.errors import SourceNotFoundError, UnreadableSourceError, one_line
 from pres.paper.experiments.evidence import Evidence, EvidenceFolder
-from pres.paper.experiments.folder import read_json
-from pres.paper.experiments.job import Job
+from pres.paper.experiments.job import Job, read_json
 from pres.paper.experiments.registry import EXPERIMENTS
 from pres.paper.experiments.table import Cell, Heading, Table
 from pres.training.folder import RunFolder
 
 EVALUATION = "evaluation.json"  # in a run's folder: what `pres evaluate --out` wrote
 _TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
-_RUN_HEADINGS = (
-    Heading("run", "run"),
-    Heading("dataset", "dataset"),
-    Heading("model", "model"),
-    Heading("batch_size", "b"),
-    Heading("step_size", "step"),
-    Heading("preset", "preset"),
-    Heading("smoothing", "smoothing"),
-    Heading("seed", "seed"),
-    Heading("epochs", "epochs"),
-    Heading("val_ap", "validation AP (%)", digits=2),
-    Heading("ap", "AP (%)", digits=2),
-    Heading("seconds", "s / epoch", repeatable=False),
-)
-_EPOCH_HEADINGS = (
+_SETTINGS = [Heading(name, name) for name in ("run", "dataset", "model")]
+_SETTINGS += [Heading("batch_size", "b"), Heading("step_size", "step")]
+_SETTINGS += [Heading(name, name) for name in ("preset", "smoothing", "seed", "epochs")]
+_VALIDATION = Heading("val_ap", "validation AP (%)", digits=2)
+_AP, _AUC = Heading("ap", "AP (%)", digits=2), Heading("auc", "AUC (%)", digits=2)
+_SECONDS = Heading("seconds", "seconds", repeatable=False)
+_RUN = (*_SETTINGS, _VALIDATION, _AP, Heading("seconds", "s / epoch", repeatable=False))
+_VALIDATION_AUC = Heading("auc", "validation AUC (%)", digits=2)
+_EPOCH = (
     Heading("epoch", "epoch"),
     Heading("loss", "loss", digits=4),
-    Heading("ap", "validation AP (%)", digits=2),
-    Heading("auc", "validation AUC (%)", digits=2),
-    Heading("seconds", "seconds", repeatable=False),
+    _VALIDATION,
+    _VALIDATION_AUC,
+    _SECONDS,
 )
-_EVALUATION_HEADINGS = (
-    Heading("scorer", "scorer"),
-    Heading("strategy", "negatives"),
-    Heading("staleness", "staleness"),
-    Heading("group", "group"),
-    Heading("events", "events"),
-    Heading("ap", "AP (%)", digits=2),
-    Heading("auc", "AUC (%)", digits=2),
-    Heading("mrr", "MRR", digits=4),
-    Heading("hits_10", "Hits@10 (%)", digits=1),
-)
-_JOB_HEADINGS = (
-    Heading("job", "job"),
-    Heading("seconds", "seconds", repeatable=False),
-    Heading("state", "state"),
-)
+_GROUP = [Heading("scorer", "scorer"), Heading("strategy", "negatives")]
+_GROUP += [Heading(name, name) for name in ("staleness", "group", "events")]
+_RANKS = Heading("mrr", "MRR", digits=4), Heading("hits_10", "Hits@10 (%)")
+_JOB = (Heading("job", "job"), _SECONDS, Heading("state", "state"))
+Row = tuple[Cell, ...]
 
 
 @dataclass(frozen=True)
@@ -67,24 +49,6 @@ class Picture:
 
     name: str
     address: str
-
-
-@dataclass(frozen=True)
-class Section:
-    """One experiment with its pictures."""
-
-    evidence: Evidence
-    pictures: tuple[Picture, ...]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a job or a run was told, word for word, and how to do it again."""
-
-    name: str
-    title: str
-    text: str
-    command: str | None
 
 
 @dataclass(frozen=True)
@@ -101,10 +65,12 @@ class RunPage:
 
 @dataclass(frozen=True)
 class Told:
-    """What a job or a run has to tell."""
+    """What a job or a run has to tell: its row, what it was told word for word, and how to do it again."""
 
-    row: tuple[Cell, ...]
-    settings: Settings
+    row: Row
+    title: str
+    settings: str
+    command: str | None
     environment: dict[str, Any] | None  # None: there is no result yet
     page: RunPage | None = None  # of a run
 
@@ -114,23 +80,23 @@ class Contents:
     """Everything that a report shows."""
 
     folder: str
-    sections: tuple[Section, ...]
+    sections: tuple[tuple[Evidence, list[Picture]], ...]
     jobs: Table
     runs: Table
     pages: tuple[RunPage, ...]  # of the runs
     unfinished: tuple[str, ...]  # the folders of runs without a result
-    settings: tuple[Settings, ...]
+    told: tuple[Told, ...]  # of jobs and runs
     environments: tuple[dict[str, Any], ...]
 
     @property
     def failed(self) -> dict[str, str]:
         """The jobs without a result, of all experiments."""
-        return {job: why for section in self.sections for job, why in section.evidence.failed.items()}
+        return {job: why for evidence, _ in self.sections for job, why in evidence.failed.items()}
 
     @property
     def skipped(self) -> dict[str, str]:
         """The datasets that are not in every table that asks for them, and why."""
-        return {name: how for section in self.sections for name, how in section.evidence.skipped.items()}
+        return {name: how for evidence, _ in self.sections for name, how in evidence.skipped.items()}
 
 
 def gather(folder: Path) -> Contents:
@@ -147,16 +113,16 @@ def gather(folder: Path) -> Contents:
         raise SourceNotFoundError(
             f"{folder} holds neither results of 'pres reproduce' nor a finished run of 'pres train --out'."
         )
-    told = (*jobs, *runs)
+    environments = [one.environment for one in (*jobs, *runs) if one.environment is not None]
     return Contents(
         folder=folder.resolve().name or str(folder),
         sections=sections,
-        jobs=Table(_JOB_HEADINGS, tuple(job.row for job in jobs)),
-        runs=Table(_RUN_HEADINGS, tuple(run.row for run in runs)),
+        jobs=Table(_JOB, tuple(job.row for job in jobs)),
+        runs=Table(_RUN, tuple(run.row for run in runs)),
         pages=tuple(run.page for run in runs if run.page is not None),
         unfinished=tuple(str(path) for path in begun if not RunFolder(path).finished),
-        settings=tuple(one.settings for one in told),
-        environments=_distinct(one.environment for one in told if one.environment is not None),
+        told=(*jobs, *runs),
+        environments=tuple({json.dumps(one, sort_keys=True): one for one in environments}.values()),
     )
 
 
@@ -176,16 +142,14 @@ def check_no_link(path: Path) -> None:
         )
 
 
-def _sections(folder: Path) -> tuple[Section, ...]:
-    kept = EvidenceFolder(folder)
-    order = list(EXPERIMENTS)
+def _sections(folder: Path) -> tuple[tuple[Evidence, list[Picture]], ...]:
+    """Return every experiment's evidence with its pictures, in the order of the experiments."""
+    kept, order = EvidenceFolder(folder), list(EXPERIMENTS)
     names = sorted(kept.names(), key=lambda name: order.index(name) if name in order else len(order))
-    sections = []
-    for name in names:
-        evidence = kept.read(name)
-        drawn = [folder / "figures" / figure for figure in evidence.drawn]
-        sections.append(Section(evidence, tuple(picture(path) for path in drawn if path.exists())))
-    return tuple(sections)
+    found = [kept.read(name) for name in names]
+    drawn = [[folder / "figures" / figure for figure in evidence.drawn] for evidence in found]
+    pictures = [[picture(path) for path in paths if path.exists()] for paths in drawn]
+    return tuple(zip(found, pictures, strict=True))
 
 
 def _told(tell: Callable[..., Told], path: Path, *more: Path) -> Told:
@@ -209,12 +173,13 @@ def _job(path: Path) -> Told:
         state = f"failed: {read_json(folder / 'failed.json')['error']}"
     else:
         state = "not finished"
-    text = json.dumps(job.to_dict(), indent=1, ensure_ascii=False)
-    return Told(
-        (job.title, None if result is None else float(result["seconds"]), state),
-        Settings(job.name, f"{job.title} ({state})", text, None),
-        None if result is None else result["environment"],
-    )
+    row = job.title, None if result is None else float(result["seconds"]), state
+    environment = None if result is None else result["environment"]
+    return Told(row, f"{job.title} ({state})", _shown(job.to_dict()), None, environment)
+
+
+def _shown(settings: dict[str, Any]) -> str:
+    return json.dumps(settings, indent=1, ensure_ascii=False)
 
 
 def _is_run(path: Path) -> bool:
@@ -224,23 +189,22 @@ def _is_run(path: Path) -> bool:
 
 
 def _run(file: Path, root: Path) -> Told:
-    path = file.parent
-    run = RunFolder(path).result()
+    path, run = file.parent, RunFolder(file.parent).result()
     shown = str(path.relative_to(root)) if path != root else path.resolve().name
     variant = "" if run["variant"] is None else f" ({run['variant']})"
     smoothing = run["config"]["smoothing"]
     smoothed = "none" if smoothing is None else smoothing["method"]
     sizes = run["batch_size"], run["step_size"], run["config"]["preset"], smoothed
-    about = shown, run["dataset"] + variant, run["model"], *sizes
+    about = shown, run["dataset"] + variant, run["model"], *sizes, run["seed"], run["epochs"]
     scores = 100 * run["val"]["ap"], 100 * run["test"]["ap"], float(run["seconds_per_epoch"])
-    settings = Settings(
-        name=shown,
+    return Told(
+        row=(*about, *scores),
         title=f"{run['model']} on {run['dataset']}: {shown}",
-        text=json.dumps(RunFolder(path).config(), indent=1, ensure_ascii=False),
+        settings=_shown(RunFolder(path).config()),
         command=_train_again(path) if RunFolder(path).repeatable else None,
+        environment=run["environment"],
+        page=_page(path, shown, run),
     )
-    row = (*about, run["seed"], run["epochs"], *scores)
-    return Told(row, settings, run["environment"], _page(path, shown, run))
 
 
 def _page(path: Path, shown: str, run: dict[str, Any]) -> RunPage:
@@ -248,32 +212,26 @@ def _page(path: Path, shown: str, run: dict[str, Any]) -> RunPage:
     epochs = tuple(
         (one["epoch"], one["loss"], *_percent(one["val"]), float(one["seconds"])) for one in run["history"]
     )
-    curve = path / "learning.png"
+    curve, kept = path / "learning.png", path / EVALUATION
     evaluation, grouped = None, False
-    evaluated = shlex.join(["pres", "evaluate", str(path), "--out", str(path / EVALUATION)])
-    if (path / EVALUATION).exists():
-        found = storage.read_json(path / EVALUATION)
+    evaluated = shlex.join(["pres", "evaluate", str(path), "--out", str(kept)])
+    if kept.exists():
+        found = storage.read_json(kept)
         rows = [row for row in found["rows"] if row["metrics"] is not None]
         grouped = len(rows) == len(found["rows"])
         if not grouped:  # all events are seen, or all unseen: groups say nothing
             rows = [row for row in rows if row["group"] == "all"]
-        evaluation = Table(_EVALUATION_HEADINGS, tuple(_evaluated(row) for row in rows))
+        evaluation = Table((*_GROUP, _AP, _AUC, *_RANKS), tuple(map(_evaluated, rows)))
         part = {"test": "test", "val": "validation"}[found["part"]]
         evaluated = (
             f"{found['events']:,} events of the {part} part, from {found['begins']} to {found['ends']}. "
             f"AP and AUC are against one negative per event, ranks among {found['negatives']:,}."
         )
-    return RunPage(
-        name=shown,
-        curve=picture(curve) if curve.exists() else None,
-        epochs=Table(_EPOCH_HEADINGS, epochs),
-        evaluation=evaluation,
-        evaluated=evaluated,
-        grouped=grouped,
-    )
+    drawn = picture(curve) if curve.exists() else None
+    return RunPage(shown, drawn, Table(_EPOCH, epochs), evaluation, evaluated, grouped)
 
 
-def _evaluated(row: dict[str, Any]) -> tuple[Cell, ...]:
+def _evaluated(row: dict[str, Any]) -> Row:
     of, found = (row["scorer"], row["strategy"], row["staleness"], row["group"]), row["metrics"]
     return (*of, found["events"], *_percent(found), found["mrr"], 100 * found["hits_10"])
 
@@ -287,7 +245,3 @@ def _train_again(path: Path) -> str:
     """Return the command that trains a run once more, in a folder beside it."""
     beside = os.path.normpath(path / ".." / f"{path.resolve().name}-again")
     return shlex.join(["pres", "train", "--config", str(path / "config.json"), "--out", beside])
-
-
-def _distinct(environments: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    return tuple({json.dumps(one, sort_keys=True): one for one in environments}.values())

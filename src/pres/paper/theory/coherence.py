@@ -34,9 +34,10 @@ from pres.models import MDGNN
 from pres.paper.theory.event_loss import Fresh, Respect, coherence_of
 from pres.paper.theory.exact import replay_exactly
 from pres.paper.theory.gradients import batches_to_try
-from pres.paper.theory.measured import Measured, about, number, table, tracked
+from pres.paper.theory.measured import Measured, about, number, tracked
 from pres.sampling import TemporalBatches
 from pres.sampling.pending import PendingProfile
+from pres.tables import table
 
 BATCH_SIZES = (200, 400, 800, 1600, 3200)
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95)
@@ -88,7 +89,9 @@ class Coherence(Measured):
         about = f"fresh memory {self.fresh} the event, gradients by {self.wrt}, {self.events:,} events"
         note = "pending: mean size of a pending set; ≈ 0: events whose fresh gradient is next to nothing"
         names = ("b", "pending", "events", "μ ≤ 0", "least", *shares, "≈ 0")
-        return Group(f"Memory coherence μ: {self.title}", about, "", table(names, rows), note)
+        return Group(
+            f"Memory coherence μ: {self.title}", about, "", table(names, rows, collapse_padding=True), note
+        )
 
     def panels(self) -> tuple[str, Sequence[Callable[[Axes], None]]]:
         """Return the quantiles of μ, the share of events without coherence, and the pending sets."""

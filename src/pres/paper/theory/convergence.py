@@ -50,9 +50,10 @@ from pres.paper.theory.gradients import (
     training_part,
     whole_batches,
 )
-from pres.paper.theory.measured import Measured, about, listed
+from pres.paper.theory.measured import Measured, about
 from pres.paper.theory.variance import gradient_variance
 from pres.sampling import NegativeSampler, TemporalBatches
+from pres.tables import listed
 from pres.training import fit
 from pres.training.checkpoint import EpochResult
 

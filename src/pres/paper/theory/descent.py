@@ -28,9 +28,9 @@ from rich.table import Table
 from pres.data.stream import EventStream
 from pres.models import MDGNN
 from pres.paper.theory.gradients import trainable, training_part
-from pres.paper.theory.measured import listed
 from pres.sampling import NegativeSampler, TemporalBatches
 from pres.sampling.rng import derived
+from pres.tables import listed
 from pres.training.checkpoint import load_into, state_of
 from pres.training.step import prepare, train_on_batch
 

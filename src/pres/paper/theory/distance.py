@@ -34,9 +34,10 @@ from pres.figure import FIRST, GREY, SECOND, THIRD, batch_size_axis
 from pres.models import MDGNN
 from pres.paper.theory.exact import carried, resynchronised
 from pres.paper.theory.gradients import training_part, whole_batches
-from pres.paper.theory.measured import Measured, about, number, table, tracked
+from pres.paper.theory.measured import Measured, about, number, tracked
 from pres.sampling import TemporalBatches
 from pres.smoothing import PRES, Smoothing
+from pres.tables import table
 from pres.training.trainer import smoothing_for
 
 Kind = Literal["standard", "own filter", "chosen filter", "discounted filter"]
@@ -107,7 +108,7 @@ class Distance(Measured):
         note = (
             "0: exact; 1: as far off as the exact memory moved; repeated: nodes of several events in a batch"
         )
-        shown = table(names, rows, left=("variant",))
+        shown = table(names, rows, left=("variant",), collapse_padding=True)
         return Group(f"Distance to the exact memory: {self.title}", self._how, "", shown, note)
 
     @property

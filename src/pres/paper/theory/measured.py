@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from matplotlib.axes import Axes
 from rich.console import Console, Group
 from rich.progress import track
-from rich.table import Table
 
 from pres.data.stream import EventStream
 from pres.figure import save_panels
@@ -73,26 +72,6 @@ def about(model: MDGNN, events: EventStream, weights: str) -> dict[str, Any]:
 def tracked(items: Iterable[T], what: str, progress: bool) -> Iterable[T]:
     """Return items with a progress bar on stderr, if there is to be one."""
     return track(items, what, transient=True, disable=not progress, console=Console(stderr=True))
-
-
-def table(names: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str] = ()) -> Table:
-    """Return a table for a terminal; only the columns named in ``left`` stand on the left."""
-    made = Table(box=None, pad_edge=False, collapse_padding=True)
-    for name in names:
-        made.add_column(name, justify="left" if name in left else "right")
-    for row in rows:
-        made.add_row(*row)
-    return made
-
-
-def listed(*rows: tuple[str, str]) -> Table:
-    """Return a table of names and values."""
-    made = Table(show_header=False, box=None)
-    made.add_column(style="dim", min_width=13)
-    made.add_column()
-    for row in rows:
-        made.add_row(*row)
-    return made
 
 
 def number(value: float | None, form: str = ".3g") -> str:

@@ -28,7 +28,8 @@ from torch import Tensor
 
 from pres.errors import OptionError
 from pres.figure import FIRST, GREY, SECOND
-from pres.paper.theory.measured import Result, table, tracked
+from pres.paper.theory.measured import Result, tracked
+from pres.tables import table
 
 Previous = Literal["true", "filtered"]
 Gain = Literal["analytic", "learned"]
@@ -126,7 +127,7 @@ class StateSpace(Result):
         names = ("noise", "missing", "previous", "γ", "STANDARD", "PRES", "nearer", "holds")
         note = "nearer: in how many seeds PRES is; holds: whether it is in the mean"
         title = f"Mean distance to the true state ({self.title})"
-        return Group(title, "", table(names, rows, left=("previous", "γ")), note)
+        return Group(title, "", table(names, rows, left=("previous", "γ"), collapse_padding=True), note)
 
     def panels(self) -> tuple[str, Sequence[Callable[[Axes], None]]]:
         """Return errors against noise, errors against missing transitions, and γ against noise."""

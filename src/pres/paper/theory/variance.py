@@ -39,9 +39,10 @@ from pres.errors import DivergedError, OptionError
 from pres.figure import FIRST, GREY, SECOND, batch_size_axis
 from pres.models import MDGNN
 from pres.paper.theory.gradients import batch_loss, batches_to_try, flat_gradient, replay, trainable
-from pres.paper.theory.measured import Measured, about, number, table, tracked
+from pres.paper.theory.measured import Measured, about, number, tracked
 from pres.sampling import NegativeSampler
 from pres.sampling.rng import derived
+from pres.tables import table
 
 Loss = Literal["mean", "sum"]
 LOSSES: tuple[Loss, Loss] = ("mean", "sum")
@@ -105,7 +106,7 @@ class GradientVariance(Measured):
             ):
                 cells.append((name, "", *(number(powers[of], "+.2f") for of in exponents.explained)))
             names = ("b", "batches", "σ²_min", "σ²_max", "mean", "epoch", "Σ σ²", "bound")
-            tables += ["", f"{exponents.loss} loss", table(names, cells)]
+            tables += ["", f"{exponents.loss} loss", table(names, cells, collapse_padding=True)]
         return Group(f"Variance of the gradient: {self.title}", about, *tables)
 
     def panels(self) -> tuple[str, Sequence[Callable[[Axes], None]]]:
