@@ -49,12 +49,16 @@ class GrowingStream:
 
     def find_src(self, values: pl.Series) -> Tensor:
         """Return the nodes `[n]` of source ids, -1 where one is unknown, in O(n)."""
+        if _are_many(values, self._src):
+            return self.events.ids.find_src(values)
         return _found(self._src, self.events.ids.src_values, values)
 
     def find_dst(self, values: pl.Series) -> Tensor:
         """Return the nodes `[n]` of destination ids, likewise."""
-        known = self.events.ids
-        return _found(self._dst, known.src_values if known.dst_values is None else known.dst_values, values)
+        ids = self.events.ids
+        if _are_many(values, self._dst):
+            return ids.find_dst(values)
+        return _found(self._dst, ids.src_values if ids.dst_values is None else ids.dst_values, values)
 
     def read(self, source: Any, features: Any = None) -> MoreEvents:
         """Return the events of any source that `pres.read` takes, in the terms of the stream."""
@@ -109,11 +113,12 @@ class GrowingStream:
         number = ids.num_nodes
         new_src: list[tuple[Any, int]] = []
         new_dst: list[tuple[Any, int]] = []
+        of_src, of_dst = self.find_src(src), self.find_dst(dst)
+        rows = ((of_src < 0) | (of_dst < 0)).nonzero().squeeze(1)
         found: tuple[list[int], list[int]] = [], []
-        for pair in zip(src.to_list(), dst.to_list(), strict=True):
-            for value, table, nodes, new in zip(
-                pair, (self._src, self._dst), found, (new_src, new_dst), strict=True
-            ):
+        ends = (self._src, new_src, found[0]), (self._dst, new_dst, found[1])
+        for pair in zip(*(end.gather(rows.numpy()).to_list() for end in (src, dst)), strict=True):
+            for value, (table, new, nodes) in zip(pair, ends, strict=True):
                 node = table.setdefault(value, number)
                 if node == number:
                     new.append((value, node))
@@ -121,7 +126,8 @@ class GrowingStream:
                 nodes.append(node)
         if number > ids.num_nodes:
             ids = self._with_new(ids, new_src, new_dst)
-        return torch.tensor(found[0]), torch.tensor(found[1]), ids
+            of_src[rows], of_dst[rows] = (torch.tensor(nodes) for nodes in found)
+        return of_src, of_dst, ids
 
     def _with_new(self, ids: IdMap, src: list[tuple[Any, int]], dst: list[tuple[Any, int]]) -> IdMap:
         if self._sides is None or ids.dst_values is None:
@@ -143,7 +149,14 @@ def _nodes(nodes: Tensor | None, values: pl.Series) -> Iterable[int]:
     return range(len(values)) if nodes is None else nodes.tolist()
 
 
+def _are_many(values: pl.Series, known: dict[Any, int]) -> bool:
+    """Return whether one look at all known ids costs less than one at each of the values."""
+    return len(values) > 1_000 and 8 * len(values) > len(known)
+
+
 def _found(table: dict[Any, int], known: pl.Series, ids: pl.Series) -> Tensor:
+    if ids.dtype == known.dtype:
+        return torch.tensor([table.get(value, -1) for value in ids.to_list()], dtype=torch.int64)
     same = ids.cast(known.dtype, strict=False)
     lost = (same.cast(ids.dtype, strict=False) != ids).fill_null(True)  # '007' is not 7
     pairs = zip(same.to_list(), lost.to_list(), strict=True)
@@ -159,9 +172,3 @@ def _appended(known: pl.Series, values: list[Any]) -> pl.Series:
         last = chunks.pop()
         chunks[-1] = pl.concat([chunks[-1], last], rechunk=True)
     return pl.concat(chunks, rechunk=False)
-
-
-def _given(name: str, values: Tensor | None) -> Tensor:
-    if values is None:
-        raise OptionError(f"the stream's events have {name}, and these have none.")
-    return values

@@ -87,10 +87,7 @@ def predict_pairs(
         raise OptionError(f"batch_size={batch_size}: a batch holds at least one event.")
     events = events.to(model.memory.device)
     model.check_stream(events)
-    # Each distinct pair once, and in one order: equal rows get equal bits, wherever they stand.
-    _, couple = torch.unique(pairs.src * (events.num_nodes + 1) + pairs.dst, return_inverse=True)
-    chosen, place = once_each(couple, pairs.t)
-    src, dst, t = (column[chosen].to(events.t.device) for column in (pairs.src, pairs.dst, pairs.t))
+    (src, dst, t), place = _once_each(pairs, events)
     known, train_end = model.memory.position, len(events.split().train)
     replays = _replays(known, first_at(events.t, t), len(events), batch_size)
     to_do, done = sum(replay.events for replay in replays), 0
@@ -109,17 +106,40 @@ def predict_pairs(
                 done += len(batch)
                 if on_progress is not None:
                     on_progress(done, to_do)
-            for some in torch.split(rows, ROWS_AT_ONCE):
-                logits[some] = _logits(worker, src[some], dst[some], t[some])
-    if not bool(logits.isfinite().all()):
-        raise DivergedError("the model's scores are not finite numbers. Train it with a smaller lr.")
-    return Prediction(logits.sigmoid().cpu()[place], pairs.new, pairs.new_nodes)
+            logits[rows] = _logits(worker, src[rows], dst[rows], t[rows])
+    return _prediction(logits, place, pairs)
+
+
+def predict_now(model: MDGNN, events: EventStream, pairs: Pairs) -> Prediction:
+    """Return the scores of pairs after all events, which the model, in evaluation mode, has taken in."""
+    (src, dst, t), place = _once_each(pairs, events)
+    reader = blank_reader_of(model) if bool(pairs.new.any()) else model
+    return _prediction(_logits(reader, src, dst, t), place, pairs)
+
+
+def _once_each(pairs: Pairs, events: EventStream) -> tuple[list[Tensor], Tensor]:
+    """Return each distinct pair's source, destination and time, and where each of the pairs is among them.
+
+    They are in one order: equal rows get equal bits, wherever they stand.
+    """
+    _, couple = torch.unique(pairs.src * (events.num_nodes + 1) + pairs.dst, return_inverse=True)
+    chosen, place = once_each(couple, pairs.t)
+    return [column[chosen].to(events.t.device) for column in (pairs.src, pairs.dst, pairs.t)], place
 
 
 @torch.no_grad()
 def _logits(model: MDGNN, src: Tensor, dst: Tensor, t: Tensor) -> Tensor:
-    subgraph = model.sample_pairs(src, dst, t)
-    return model.score(subgraph, model.updated_memory(subgraph.nodes))[0].double()
+    found = []
+    for some in torch.split(torch.arange(len(src), device=src.device), ROWS_AT_ONCE):
+        subgraph = model.sample_pairs(src[some], dst[some], t[some])
+        found.append(model.score(subgraph, model.updated_memory(subgraph.nodes))[0].double())
+    return torch.cat(found)
+
+
+def _prediction(logits: Tensor, place: Tensor, pairs: Pairs) -> Prediction:
+    if not bool(logits.isfinite().all()):
+        raise DivergedError("the model's scores are not finite numbers. Train it with a smaller lr.")
+    return Prediction(logits.sigmoid().cpu()[place], pairs.new, pairs.new_nodes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from pres.data.tabular.columns import PairColumns
 from pres.data.tabular.more import MoreEvents
 from pres.data.tabular.pairs import Pairs, Unknown, just_after, read_pairs
 from pres.errors import OptionError, RowCountError, check_choice
-from pres.evaluation.predict import Prediction, predict_pairs, table_of_pairs
+from pres.evaluation.predict import Prediction, predict_now, table_of_pairs
 from pres.evaluation.scorer import BatchReading
 from pres.models import MDGNN
 from pres.nn.ops import rows
@@ -225,7 +225,7 @@ class OnlineModel:
 
     def _scored(self, pairs: Pairs) -> Prediction:
         self._take_in_pending()
-        return predict_pairs(self.model, self.events, pairs, batch_size=self.batch_size)
+        return predict_now(self.model, self.events, pairs)
 
     @property
     def _waiting(self) -> int:

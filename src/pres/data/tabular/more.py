@@ -66,6 +66,8 @@ def read_more(table: Table, events: EventStream, features: Any = None) -> MoreEv
 def _ids(table: Table, column: str, known: pl.Series) -> pl.Series:
     """Return a column of ids of the type of those that are ``known``."""
     ids = read_ids(table, column)
+    if ids.dtype == known.dtype:
+        return ids
     same = ids.cast(known.dtype, strict=False)
     changed = (same.cast(ids.dtype, strict=False) != ids).fill_null(True)  # '007' is not 7
     if changed.any():
