@@ -9,6 +9,7 @@ from benchmarks import (
     batches,
     cost,
     evaluating,
+    growing,
     loading,
     peers,
     sampling,
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "scan": scan.run,
     "scale": scale.run,
     "cost": cost.run,
+    "growing": growing.run,
 }
 
 
