@@ -114,7 +114,8 @@ def scored(found: Classification, events: EventStream) -> pl.DataFrame:
 def as_tables(found: Classification) -> Group:
     """Return the result as a rich table, with what it rests on around it."""
     from rich.console import Group
-    from rich.table import Table
+
+    from pres.tables import listed, table
 
     variant = "" if found.variant is None else f" ({found.variant})"
     title = (
@@ -122,11 +123,9 @@ def as_tables(found: Classification) -> Group:
         f"decoder of epoch {found.best_epoch} of {found.epochs}, seed {found.seed}"
     )
     binary = found.labels == "binary"
-    table = Table(box=None, pad_edge=False)
-    table.add_column("part")
     measured = ("ROC-AUC", "AP", "baseline ROC-AUC", "baseline AP")
-    for name in ("events", f"label {found.classes[1]}" if binary else "classes", *measured):
-        table.add_column(name, justify="right")
+    names = ("part", "events", f"label {found.classes[1]}" if binary else "classes", *measured)
+    rows = []
     for name, part, baseline in (
         ("training", found.train, None),
         ("validation", found.val, found.baseline_val),
@@ -134,10 +133,8 @@ def as_tables(found: Classification) -> Group:
     ):
         held = sum(count > 0 for count in part.counts) if part.positives is None else part.positives
         others = ("", "") if baseline is None else (f"{baseline.auc:.4f}", f"{baseline.ap:.4f}")
-        table.add_row(name, f"{part.events:,}", f"{held:,}", f"{part.auc:.4f}", f"{part.ap:.4f}", *others)
-    notes = Table(show_header=False, box=None, pad_edge=False)
-    notes.add_column(style="dim")
-    notes.add_column()
+        rows.append((name, f"{part.events:,}", f"{held:,}", f"{part.auc:.4f}", f"{part.ap:.4f}", *others))
+    notes = listed(pad_edge=False)
     weights = [f"{w:.4g} for label {c}" for c, w in zip(found.classes, found.class_weights, strict=True)]
     shown = ", ".join(weights if len(weights) <= 5 else [*weights[:5], "…"])
     notes.add_row("weights", f"{shown}: in training all labels count alike")
@@ -154,4 +151,4 @@ def as_tables(found: Classification) -> Group:
     notes.add_row("replay", f"from the stream's first event, weights frozen, batches of {found.batch_size:,}")
     if not binary:
         notes.add_row("figures", "each label against all others, averaged over those that the part holds")
-    return Group(plain(title), "", table, "", notes)
+    return Group(plain(title), "", table(names, rows, left=("part",)), "", notes)

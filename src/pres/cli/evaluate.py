@@ -142,7 +142,7 @@ def _title(comparison: Comparison) -> str:
 
 
 def _table(comparison: Comparison, strategy: NegativeStrategy, staleness: int) -> Table:
-    from rich.table import Table
+    from pres.tables import table
 
     rows = [row for row in comparison.rows if (row.strategy, row.staleness) == (strategy, staleness)]
     if not _grouped(rows):
@@ -151,16 +151,11 @@ def _table(comparison: Comparison, strategy: NegativeStrategy, staleness: int) -
     fallback = ", ".join(f"{group} {share:.1%}" for group, share in shares.items() if share is not None)
     title = f"{strategy} negatives, staleness {staleness:,}"
     title += "" if strategy == "random" else f" (fallback: {fallback})"
-    table = Table(title=title, title_justify="left", box=None, collapse_padding=True, pad_edge=False)
     # Fewer than k negatives cannot push an event out of the first k.
     hits = [k for k in (1, 3, 10) if k <= comparison.negatives]
-    table.add_column("scorer")
-    table.add_column("group")
-    for name in ("events", "AP", "AUC", "MRR", *(f"Hits@{k}" for k in hits)):
-        table.add_column(name, justify="right")
-    for row in rows:
-        table.add_row(row.scorer if row.group == "all" else "", row.group, *_values(row, hits))
-    return table
+    names = ("scorer", "group", "events", "AP", "AUC", "MRR", *(f"Hits@{k}" for k in hits))
+    cells = [(row.scorer if row.group == "all" else "", row.group, *_values(row, hits)) for row in rows]
+    return table(names, cells, left=names[:2], title=title, collapse_padding=True)
 
 
 def _grouped(rows: Sequence[ComparisonRow]) -> bool:
@@ -182,11 +177,9 @@ def _meaning(staleness: int) -> str:
 
 
 def _notes(comparison: Comparison) -> Table:
-    from rich.table import Table
+    from pres.tables import listed
 
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="dim")
-    table.add_column()
+    table = listed(pad_edge=False)
     which = "" if comparison.pool == "nodes" else " that are a destination anywhere in the stream"
     for level in dict.fromkeys(row.staleness for row in comparison.rows):
         table.add_row(f"staleness {level:,}", _meaning(level))
