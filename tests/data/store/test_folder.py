@@ -183,6 +183,8 @@ def test_a_damaged_store_is_said(store: Path) -> None:
         ({"num_nodes": None}, "in store.json, num_nodes: input should be a valid integer"),
         ({"info": {}}, "in store.json, info.name: field required"),
         ({"files": []}, "store.json is damaged: it names no files"),
+        ({"files": {"t.npy": {}}}, "store.json is damaged: it names no files"),
+        ({"files": {"t.npy": {"bytes": 3, "sha256": None}}}, "store.json is damaged: it names no files"),
         ({"columns": ["src", "dst"]}, "there is no t"),
         ({"columns": ["src", "dst", "t", "y"]}, "y.npy"),
         ({"num_nodes": 7}, "its files do not belong together"),

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from rich.console import Console
 from rich.progress import Progress
 
@@ -17,6 +18,11 @@ from pres.storage import read_json, write_json
 
 _AT_ONCE = 1 << 22  # bytes
 _LONG = 1 << 31  # bytes that take about a second, so that a bar is shown
+
+
+class _File(BaseModel):
+    bytes: int
+    sha256: str
 
 
 def seal(folder: Path, name: str, about: dict[str, Any]) -> None:
@@ -35,21 +41,22 @@ def sealed(folder: Path, name: str, verify: bool = True) -> dict[str, Any]:
     Sizes are always compared. With ``verify`` the content is too, at about 2 GB a second and core.
     """
     about = read_json(folder / name)
-    files = about.get("files")
-    if not isinstance(files, dict):
-        raise UnreadableSourceError(f"{folder / name} is damaged: it names no files.")
+    try:
+        files = TypeAdapter(dict[str, _File]).validate_python(about.get("files"))
+    except ValidationError:
+        raise UnreadableSourceError(f"{folder / name} is damaged: it names no files.") from None
     for file, told in files.items():
         path = folder / file
         if not path.is_file():
             raise UnreadableSourceError(f"{path} is missing.")
-        if path.stat().st_size != told["bytes"]:
+        if path.stat().st_size != told.bytes:
             raise UnreadableSourceError(
                 f"{path} is damaged: it has {path.stat().st_size:,} bytes, and was written with "
-                f"{told['bytes']:,}."
+                f"{told.bytes:,}."
             )
     if verify:
         for file, found in zip(files, _checksums([folder / file for file in files]), strict=True):
-            if found != files[file]["sha256"]:
+            if found != files[file].sha256:
                 raise UnreadableSourceError(f"{folder / file} is damaged: it is not what its checksum says.")
     return about
 
