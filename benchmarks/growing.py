@@ -18,7 +18,7 @@ import pres
 from pres.data import GrowingStream
 from pres.sampling import TemporalIndex, grown
 
-CHUNKS = (200, 1_000, 10_000, 100_000)
+CHUNKS = (200, 1_000, 10_000, 100_000, 1_000_000)
 AT_MOST = 500  # chunks of a size that are appended and timed
 
 

@@ -23,6 +23,7 @@ from pres.cli import (
     store,
     theory,
     train,
+    update,
 )
 from pres.cli.console import show_error, show_warning, speak_as
 from pres.cli.flags import Commands, complete
@@ -39,6 +40,7 @@ for function, example in (
     (train.train, "pres train wikipedia --model tgn --batch-size 200 --out runs/a"),
     (evaluate.evaluate, "pres evaluate runs/a --strategy historical --out runs/a/evaluation.json"),
     (predict.predict, "pres predict runs/a pairs.csv --src user --dst item"),
+    (update.update, "pres update runs/a today.csv --event-id id"),
     (classify.classify, "pres classify runs/a --out labels.csv"),
     (report.report, "pres report runs/a"),
     (data.diagnose, "pres diagnose clicks.csv --src user --dst item --time ts --png clicks.png"),

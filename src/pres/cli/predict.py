@@ -54,8 +54,8 @@ def predict(
     from pres.data.tabular.rows import open_table
     from pres.data.tabular.write import beside, check_new, write_table
     from pres.evaluation.predict import predict_pairs
+    from pres.serving.live import open_live
     from pres.training.folder import RunFolder
-    from pres.training.opened import open_run
     from pres.training.step import arithmetic
 
     RunFolder(run).check_usable()  # that there is none is said first
@@ -69,7 +69,7 @@ def predict(
             raise OptionError("--at is the time of all pairs: leave out --time, or --at.")
         _check_time(table, at)
         asked_at, t = replace(table, frame=table.frame.with_columns(pl.lit(at).alias("--at"))), "--at"
-    opened = open_run(run, device, source)
+    opened = open_live(run, device, source)
     columns = pair_columns(asked_at, opened.events, src=src, dst=dst, t=t)
     asked = read_pairs(asked_at, columns, opened.events, unknown="new" if new else "error")
     config = opened.config

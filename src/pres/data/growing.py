@@ -13,7 +13,7 @@ from pres.data.ids import IdMap
 from pres.data.room import Room
 from pres.data.stream import EventStream, unchecked
 from pres.data.tabular.more import MoreEvents, read_more
-from pres.data.tabular.rows import open_table
+from pres.data.tabular.rows import Table, open_table
 from pres.errors import OptionError
 
 _COLUMNS = ("src", "dst", "t", "x", "categories", "row", "node_x")
@@ -62,7 +62,8 @@ class GrowingStream:
 
     def read(self, source: Any, features: Any = None) -> MoreEvents:
         """Return the events of any source that `pres.read` takes, in the terms of the stream."""
-        return read_more(open_table(source, what="the events"), self.events, features)
+        table = source if isinstance(source, Table) else open_table(source, what="the events")
+        return read_more(table, self.events, features)
 
     def append(self, source: Any, features: Any = None) -> EventStream:
         """Return the stream with the events of a source behind those it has; see `extend`.

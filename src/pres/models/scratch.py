@@ -31,15 +31,20 @@ def blank_reader_of(model: Model) -> Model:
 
 
 def scratch_of(model: Model) -> Model:
-    """Return a copy in evaluation mode that shares weights and stream, but has a state of its own.
+    """Return a `copy_of` the model to score and to move memory with.
 
     It knows one node more, the stream's ``num_nodes``: nothing ever happened to that one, so it has no
     memory, no mail and no neighbours.
     """
-    state = {id(value) for value in model.state_dict(keep_vars=True).values()}
-    copied = _copy(model, [*model.parameters(), *(b for b in model.buffers() if id(b) not in state)])
+    copied = copy_of(model)
     _add_blank(copied)
     return copied
+
+
+def copy_of(model: Model) -> Model:
+    """Return a copy in evaluation mode that shares weights and stream, but has a state of its own."""
+    state = {id(value) for value in model.state_dict(keep_vars=True).values()}
+    return _copy(model, [*model.parameters(), *(b for b in model.buffers() if id(b) not in state)])
 
 
 def _add_blank(copied: MDGNN) -> None:

@@ -24,23 +24,28 @@ from pres.evaluation.scorer import BatchReading
 from pres.models import MDGNN
 from pres.nn.ops import rows
 from pres.sampling import TemporalBatches, TemporalIndex, grown
+from pres.serving.live import open_live
 from pres.serving.pending import PendingBatch
 from pres.training.checkpoint import Tensors, state_of
-from pres.training.opened import open_run
 
 Late = Literal["refuse", "arrival"]
 Find = Callable[[pl.Series], Tensor]  # ids into nodes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Observed:
     """What became of events that were observed."""
 
-    accepted: int  # they are in the stream now
+    rows: Tensor  # [accepted] which of the events are in the stream now
     duplicates: int  # their id was observed before; they are left out
     late: int  # of the accepted, those whose time was put to that of their arrival
     new_nodes: int  # ids that occurred for the first time
     position: int  # events of the stream now
+
+    @property
+    def accepted(self) -> int:
+        """How many events are in the stream now."""
+        return len(self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +73,17 @@ class OnlineModel:
         batch_size: Events from one cut to the next: those of an evaluation's batch.
         late: What happens to an event that is earlier than one observed before: ``"refuse"`` refuses it, and
             all that come with it; ``"arrival"`` takes it in at the time of the latest event.
+        event_ids: Ids of events that are in the stream already.
     """
 
     def __init__(
-        self, model: MDGNN, events: EventStream, *, batch_size: int = 200, late: Late = "refuse"
+        self,
+        model: MDGNN,
+        events: EventStream,
+        *,
+        batch_size: int = 200,
+        late: Late = "refuse",
+        event_ids: Iterable[Hashable] = (),
     ) -> None:
         if batch_size < 1:
             raise OptionError(f"batch_size={batch_size}: a batch holds at least one event.")
@@ -80,7 +92,7 @@ class OnlineModel:
         model.check_stream(events)
         self.model, self.batch_size, self.late = model.eval(), batch_size, late
         self._stream = GrowingStream(events)
-        self._event_ids: set[Hashable] = set()
+        self._event_ids: set[Hashable] = set(event_ids)
         met = distinct(events.dst)
         self._destinations, self._is_destination = Room(met), set(met.tolist())
         self._index: TemporalIndex | None = None  # for a model that has none
@@ -91,13 +103,14 @@ class OnlineModel:
     def open(
         cls, folder: str | Path, device: str = "cpu", source: str | Path | None = None, late: Late = "refuse"
     ) -> Self:
-        """Return the model of a saved run, which has taken in all events that it was made with.
+        """Return the model of a saved run, which has taken in all events of the run and of its updates.
 
         Memory goes on from where it stood after the best validation, in batches as those of the evaluation.
         The arguments are those of `pres.training.open_run`.
         """
-        run = open_run(folder, device, source)
-        return cls(run.model, run.events, batch_size=run.config["eval_batch_size"], late=late)
+        run = open_live(folder, device, source)
+        size = run.config["eval_batch_size"]
+        return cls(run.model, run.events, batch_size=size, late=late, event_ids=run.event_ids)
 
     @property
     def events(self) -> EventStream:
@@ -129,8 +142,8 @@ class OnlineModel:
         """
         more = self._stream.read(source, features)
         given = len(more)
-        more, ids = self._without_known(more, event_ids)
-        more, late = self._in_time(more)
+        rows, ids = self._not_known(given, event_ids)
+        more, late = self._in_time(more if len(rows) == given else more.at(rows))
         before = self.events
         self._take_out()
         events = self._stream.extend(more)
@@ -139,7 +152,7 @@ class OnlineModel:
         self._note_destinations(events.dst[len(before) :])
         self._commit()
         new = events.num_nodes - before.num_nodes
-        return Observed(len(more), given - len(more), late, new, len(events))
+        return Observed(rows, given - len(rows), late, new, len(events))
 
     def score(self, src: Any, dst: Any, t: Any = None, *, unknown: Unknown = "error") -> Prediction:
         """Return how likely each source is to meet its destination; see `pres.predict`.
@@ -253,22 +266,18 @@ class OnlineModel:
             self._pending.undo()
             self._pending = None
 
-    def _without_known(
-        self, more: MoreEvents, event_ids: Iterable[Hashable] | None
-    ) -> tuple[MoreEvents, list[Hashable]]:
-        """Return the events that were not observed before, each once, and their ids."""
+    def _not_known(self, count: int, event_ids: Iterable[Hashable] | None) -> tuple[Tensor, list[Hashable]]:
+        """Return which of so many events were not observed before, each once, and their ids."""
         if event_ids is None:
-            return more, []
+            return torch.arange(count), []
         ids = list(event_ids)
-        if len(ids) != len(more):
-            raise RowCountError(f"there are {len(ids):,} event_ids for {len(more):,} events: give one each.")
+        if len(ids) != count:
+            raise RowCountError(f"there are {len(ids):,} event_ids for {count:,} events: give one each.")
         first: dict[Hashable, int] = {}
         for row, event in enumerate(ids):
             if event not in self._event_ids:
                 first.setdefault(event, row)
-        if len(first) == len(more):
-            return more, ids
-        return more.at(torch.tensor(list(first.values()), dtype=torch.int64)), list(first)
+        return torch.tensor(list(first.values()), dtype=torch.int64), list(first)
 
     def _in_time(self, more: MoreEvents) -> tuple[MoreEvents, int]:
         """Return the events with late ones at the time of their arrival, if so they are taken in."""
