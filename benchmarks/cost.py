@@ -18,7 +18,7 @@ import torch
 
 import pres
 from benchmarks.counting import counted
-from benchmarks.in_turn import alone
+from benchmarks.in_turn import in_turn
 from benchmarks.timing import seconds
 from pres.data.stream import EventStream
 from pres.smoothing import PRES
@@ -39,7 +39,7 @@ def trainer_among(nodes: int) -> Trainer:
     torch.manual_seed(0)
     model = pres.TGN(events, **TGN)  # type: ignore[arg-type]
     config = FitConfig.of({"batch_size": BATCH, "smoothing": PRES(anchors=ANCHORS)})
-    return alone(Trainer(model, events, config))  # what another thread does is not counted
+    return in_turn(Trainer(model, events, config))  # what another thread does is not counted
 
 
 def run(nodes: Sequence[int] = (10_000, 10_000_000)) -> None:

@@ -15,8 +15,8 @@ import torch
 
 import pres
 from pres.models.registry import build_model
-from pres.training.scan_step import PreparedScan, prepare_scan, train_on_scan
-from pres.training.step import Prepared, prepare, train_on_batch
+from pres.training.scan_step import prepare_scan, train_on_scan
+from pres.training.step import prepare, train_on_batch
 
 SOURCE = Path(pres.__file__).parent
 CASES = {"tgn": {}, "tgn scan": {"cell": "scan"}}
@@ -53,13 +53,10 @@ def step_of(model: str, **options: Any) -> Callable[[], object]:
 
     def step(start: int, stop: int) -> None:
         batch, drawn = events[start:stop], negatives[start:stop]
-        prepared: Prepared | PreparedScan
         if scans:
-            prepared = prepare_scan(made, batch, drawn, staleness=100).ready(made)
-            train_on_scan(made, prepared, optimiser)
+            train_on_scan(made, prepare_scan(made, batch, drawn, staleness=100), optimiser)
         else:
-            (prepared,) = prepare(made, batch, drawn, stop - start)
-            train_on_batch(made, prepared.ready(made), optimiser)
+            train_on_batch(made, prepare(made, batch, drawn), optimiser)
 
     step(0, 300)
     return lambda: step(300, 600)

@@ -17,12 +17,6 @@ class InTurn(Prefetch[Any, Any]):
         return False
 
 
-def alone(trainer: Trainer) -> Trainer:
-    """Return the trainer, which from now on prepares every batch by itself: then each costs all it needs."""
-    trainer.prepared_at_once = 1
-    return in_turn(trainer)
-
-
 def in_turn(trainer: Trainer) -> Trainer:
     """Return the trainer, which from now on prepares every batch when its turn comes.
 

@@ -45,5 +45,4 @@ def test_only_neighbours_that_there_are_are_looked_up() -> None:
     (hop,) = subgraph.hops
     assert 0 < len(hop.slots) < hop.slots.mask.numel()
     assert len(hop.node) == len(hop.event) == len(hop.age) == int(hop.slots.mask.sum())
-    assert subgraph.prepared is not None and subgraph.prepared.besides is not None
-    assert [len(part.table) for part in subgraph.prepared.besides[0]] == [len(hop.slots)]
+    assert [len(part.table) for part in hop.events_known] == [len(hop.slots)]

@@ -202,7 +202,7 @@ def test_every_weight_learns_where_batches_are_as_many_as_rescanned(passes: int)
     optimiser = optimiser_for(model, stream, config, 200)
     prepared = prepare_scan(model, stream[400:], stream.dst[:200].unsqueeze(1), 200)
     with torch.random.fork_rng():
-        train_on_scan(model, prepared.ready(model), optimiser)
+        train_on_scan(model, prepared, optimiser)
     for name, weight in model.updater.named_parameters():
         assert weight.grad is not None and bool((weight.grad != 0).any()), name
         if weight.ndim == 2:

@@ -204,7 +204,7 @@ def test_logits_equal_those_from_memory_before_the_cut(
             found = memory.take_in(start, stop)
             negatives = torch.randint(0, NODES, (b, 2), generator=generator)
             inside = model.scanned(model.window(start, stop))
-            subgraph = model.with_prepared(model.sample_window(inside.window, negatives, staleness))
+            subgraph = model.prepared(model.sample_window(inside.window, negatives, staleness))
             assert subgraph.version is not None
             logits = model.logits(subgraph, inside.updated_memory(subgraph.nodes, subgraph.version))
             inside.commit()
@@ -228,7 +228,7 @@ def logits_of(model: MDGNN, stream: EventStream, b: int, staleness: int) -> Tens
         for batch in TemporalBatches(stream, b):
             inside = model.scanned(model.window(batch.offset, batch.offset + len(batch)))
             negatives = torch.full((len(batch), 1), 3)
-            subgraph = model.with_prepared(model.sample_window(inside.window, negatives, staleness))
+            subgraph = model.prepared(model.sample_window(inside.window, negatives, staleness))
             assert subgraph.version is not None
             found.append(model.logits(subgraph, inside.updated_memory(subgraph.nodes, subgraph.version)))
             inside.commit()

@@ -10,7 +10,7 @@ from pres.data.stream import EventStream
 from pres.errors import OptionError
 from pres.models import TGN
 from pres.nn import EdgeFeatures, IdentityMessage, Memory, MLPMessage, TemporalAttention, TimeEncoding
-from pres.nn.time_encoding import limit_times
+from pres.nn.encoding import limit_times
 from pres.sampling import TemporalBatches
 from tests.models.conftest import make, random_events, stream_of
 

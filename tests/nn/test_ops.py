@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pres.nn.ops import Asked, Parts, Slots, distinct_of_each, ranking, rankings
+from pres.nn.ops import Asked, Slots, ranking
 
 
 @given(st.lists(st.integers(0, 40), max_size=60), st.sampled_from([1, 2**20, 2**57]))
@@ -24,41 +24,6 @@ def test_places_have_the_shape_of_what_is_ranked() -> None:
     given_values = torch.tensor([[5, 3], [3, 9]])
     found = ranking(given_values)
     assert torch.equal(found.values[found.place], given_values)
-
-
-CPU = torch.device("cpu")
-
-
-def test_parts_know_where_they_are() -> None:
-    parts = Parts([2, 0, 3], CPU)
-    assert parts.starts.tolist() == [0, 2, 2]
-    assert parts.number.tolist() == [0, 0, 2, 2, 2]
-    assert [part.tolist() for part in parts.split(torch.arange(5))] == [[0, 1], [], [2, 3, 4]]
-    assert Parts.of_numbers(parts.number, 4).lengths == [2, 0, 3, 0]
-
-
-@given(st.lists(st.lists(st.integers(0, 12), max_size=12), min_size=1, max_size=6))
-def test_rankings_are_those_of_each_part(given_parts: list[list[int]]) -> None:
-    values = [torch.tensor(part, dtype=torch.int64) for part in given_parts]
-    found = rankings(torch.cat(values), Parts([len(part) for part in values], CPU))
-    assert found.values.lengths == [len(set(part)) for part in given_parts]
-    for each, own in zip(found.each(), values, strict=True):
-        alone = ranking(own)
-        for field in ("values", "place", "order", "starts"):
-            assert torch.equal(getattr(each, field), getattr(alone, field)), field
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), max_size=30))
-def test_distinct_values_of_each_part_whatever_the_order(pairs: list[tuple[int, int]]) -> None:
-    number, values = (torch.tensor([pair[i] for pair in pairs], dtype=torch.int64) for i in (0, 1))
-    found, parts, place = distinct_of_each(values, number, 4)
-    expected = [sorted({value for part, value in pairs if part == i}) for i in range(4)]
-    assert [own.tolist() for own in parts.split(found)] == expected
-    read = [expected[part][at] for (part, _), at in zip(pairs, place.tolist(), strict=True)]
-    assert read == values.tolist()
-    alone, whole, at = distinct_of_each(values, None, 1)
-    assert torch.equal(alone, torch.unique(values)) and whole.lengths == [len(alone)]
-    assert torch.equal(alone[at], values)
 
 
 CPU = torch.device("cpu")
@@ -98,21 +63,6 @@ def test_some_queries_hold_what_they_held(rows: list[list[bool]], data: st.DataO
     held, starts = slots.held_by(torch.tensor(queries, dtype=torch.int64))
     assert slots.filled[held].tolist() == [at for q in queries for at in expected[q]]
     assert starts.tolist() == [sum(len(expected[q]) for q in queries[:i]) for i in range(len(queries))]
-
-
-@given(ROWS, st.data())
-def test_parts_of_queries_have_the_slots_they_would_have_alone(
-    rows: list[list[bool]], data: st.DataObject
-) -> None:
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=3)))
-    lengths = [b - a for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
-    mask = torch.tensor(rows)
-    held, each = Slots.of(mask).each(Parts(lengths, CPU))
-    for own, length, found in zip(torch.split(mask, lengths), held.lengths, each, strict=True):
-        alone = Slots.of(own)
-        assert length == len(alone)
-        for field in ("mask", "filled", "query", "starts"):
-            assert torch.equal(getattr(found, field), getattr(alone, field)), field
 
 
 def test_one_slot_for_each_is_a_full_mask() -> None:

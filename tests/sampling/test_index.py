@@ -118,7 +118,10 @@ def test_hops_ask_each_neighbour_strictly_before_the_event_that_made_it_one(
 ) -> None:
     stream = as_stream(events)
     index = TemporalIndex(stream)
-    first, second, third = index.hops(stream.dst, index.cutoffs(stream), (3, 2, 2), strategy)  # type: ignore[arg-type]
+    find = index.recent if strategy == "recent" else index.uniform
+    first = find(stream.dst, index.cutoffs(stream), 3)
+    second = find(first.nodes.flatten(), index.before(first.events.flatten()), 2)
+    third = find(second.nodes.flatten(), index.before(second.events.flatten()), 2)
     assert (len(first), len(second), len(third)) == (len(events), 3 * len(events), 6 * len(events))
     for above, below in ((first, second), (second, third)):
         flat = [cell for line in padded(above) for cell in line]
@@ -248,15 +251,3 @@ def test_what_an_index_returns_can_be_written_to() -> None:
     index = TemporalIndex(stream)
     index.cutoffs(stream).add_(100)
     assert index.cutoffs(stream).tolist() == [0, 1, 2, 3, 4, 5]
-
-
-def test_every_hop_draws_anew() -> None:
-    stream = as_stream([(0, 0, float(i)) for i in range(200)])  # every neighbour is node 0 again
-    index = TemporalIndex(stream)
-    query = (torch.tensor([0]), torch.tensor([200]))
-    first, second = index.hops(*query, (5, 5), "uniform", seed=3)
-    other_first, _ = index.hops(*query, (5, 5), "uniform", seed=4)
-    assert not torch.equal(first.events, other_first.events)
-    row = int(first.events[0].argmax())  # its newest neighbour is asked with nearly the same history
-    again = index.uniform(first.nodes[0, row : row + 1], first.events[0, row : row + 1], 5, seed=4)
-    assert not torch.equal(again.events[0], second.events[row])

@@ -70,7 +70,7 @@ def test_the_objective_changes_gradients(kind: str) -> None:
         optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)
         negatives = (stream[60:].dst.unsqueeze(1) + 1) % 12
         model.smoothing = PRES(beta=beta, filter=False).build(model.memory) if beta else None
-        train_on_batch(model, prepare(model, stream[60:], negatives, len(negatives))[0], optimiser)
+        train_on_batch(model, prepare(model, stream[60:], negatives), optimiser)
         return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
     without, with_it = gradients(0.0), gradients(0.5)
@@ -104,9 +104,7 @@ def test_a_corrected_memory_does_not_depend_on_roles_or_on_the_batch_to_come(kin
     model.smoothing = PRES().build(model.memory)
     optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)
     for batch in TemporalBatches(stream[:60], 20):
-        train_on_batch(
-            model, prepare(model, batch, (batch.dst.unsqueeze(1) + 1) % 12, len(batch))[0], optimiser
-        )
+        train_on_batch(model, prepare(model, batch, (batch.dst.unsqueeze(1) + 1) % 12), optimiser)
     batch = stream[60:]
     one = model.updated_memory(model.sample(batch, (batch.dst.unsqueeze(1) + 1) % 12).nodes)
     turned = stream_of([(d, s, t) for s, d, t in random_events(seed=2, n=80)])  # both ends change roles
@@ -151,7 +149,7 @@ def test_trackers_hold_the_transitions_of_endpoints_and_of_negatives_with_mail(k
                 if bool(states.pending) and bool((states.previous != 0).any()):
                     moved = (states.kept - states.previous)[0].detach()
                     history.setdefault((node, component), []).append(moved)
-        train_on_batch(model, prepare(model, batch, negatives, len(batch))[0], optimiser)
+        train_on_batch(model, prepare(model, batch, negatives), optimiser)
     sums = smoothing.trackers.total
     for node in range(12):
         for component in (0, 1):
@@ -168,9 +166,7 @@ def test_algorithm_2_embeds_the_measurement_but_keeps_the_correction(kind: str) 
     model.smoothing = PRES(embed="measured").build(model.memory)
     optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)
     for batch in TemporalBatches(stream[:40], 10):
-        train_on_batch(
-            model, prepare(model, batch, (batch.dst.unsqueeze(1) + 1) % 12, len(batch))[0], optimiser
-        )
+        train_on_batch(model, prepare(model, batch, (batch.dst.unsqueeze(1) + 1) % 12), optimiser)
     states = model.updated_memory(torch.arange(9))
     assert torch.equal(states.memory, states.measured)
     assert not torch.allclose(states.kept, states.measured)

@@ -45,9 +45,8 @@ def backward(model: MDGNN, batch: pres.EventStream, negatives: Tensor, share: fl
     if model.scans:
         window = model.window(batch.offset, batch.offset + len(batch))
         memory = model.scanned(window)
-        subgraph = model.with_prepared(model.sample_window(window, negatives, 50))
-        assert subgraph.version is not None
-        positive, negative = model.score(subgraph, memory.updated_memory(subgraph.nodes, subgraph.version))
+        inside = model.prepared(model.sample_window(window, negatives, 50))
+        positive, negative = model.score(inside, memory.updated_memory(inside.nodes, inside.version))
     else:
         subgraph = model.sample(batch, negatives)
         positive, negative = model.score(subgraph, model.updated_memory(subgraph.nodes))

@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import pres
 from benchmarks.counting import Counts, counted
-from benchmarks.in_turn import alone, in_turn
+from benchmarks.in_turn import in_turn
 from pres.data.stream import EventStream
 from pres.models.registry import build_model
 from pres.smoothing import PRES
@@ -20,19 +20,15 @@ from pres.training.trainer import Trainer
 KINDS = ["tgn", "jodie", "apan"]
 # Operations of one batch, a tenth above what they were when this was written: more is a regression.
 MOST_OPERATIONS = {"tgn": 850, "jodie": 482, "apan": 676}
-MOST_IN_TEN = {"tgn": 5_691, "jodie": 2_957, "apan": 4_209}  # batches that are prepared together
 MOST_IN_A_SCAN = {"tgn": 2_200, "jodie": 715, "apan": 1_090}  # of one batch of 800 with the preset
 
 
 def trainer_of(kind: str, num_nodes: int, batches: int, n: int = 2_000, **options: Any) -> Trainer:
-    """Return a trainer that has trained so many batches of 100 events among few of the nodes.
-
-    It prepares each by itself.
-    """
+    """Return a trainer that has trained so many batches of 100 events among few of the nodes."""
     plain = pres.load("synthetic", num_events=n)
     events = EventStream(plain.src, plain.dst, plain.t, num_nodes=num_nodes)
     model = build_model(kind, events, {"memory_dim": 4, "time_dim": 4})
-    trainer = alone(Trainer(model, events, FitConfig.of({"batch_size": 100} | options)))
+    trainer = in_turn(Trainer(model, events, FitConfig.of({"batch_size": 100} | options)))
     for _ in range(batches):
         trainer.train_next_batch()
     return trainer
@@ -74,18 +70,6 @@ def test_a_batch_costs_the_same_early_and_late_in_a_stream(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_takes_no_more_operations_than_it_did(kind: str) -> None:
     assert cost(trainer_of(kind, 10_000, 3)).operations <= MOST_OPERATIONS[kind]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_batches_prepared_together_take_no_more_operations_than_they_did(kind: str) -> None:
-    trainer = in_turn(trainer_of(kind, 10_000, 0))
-    trainer.prepared_at_once = 1_000
-
-    def ten() -> None:
-        for _ in range(10):
-            trainer.train_next_batch()
-
-    assert counted(ten).operations <= MOST_IN_TEN[kind] < 8 * MOST_OPERATIONS[kind]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -67,9 +67,7 @@ def test_steps_within_a_batch_see_the_same_mail_and_absorb_once(kind: str) -> No
     def optimiser(model: torch.nn.Module) -> torch.optim.Optimizer:
         return torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
 
-    found = train_on_batch(
-        one, prepare(one, batches[1], negatives, len(negatives), step_size=10)[0], optimiser(one)
-    )
+    found = train_on_batch(one, prepare(one, batches[1], negatives, step_size=10), optimiser(one))
     # by hand: three steps of 10, 10 and 4 events, the mail untouched until the end
     by_hand, total = optimiser(two), 0.0
     for start, stop in ((0, 10), (10, 20), (20, 24)):

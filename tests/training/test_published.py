@@ -36,6 +36,7 @@ from pres import PRES
 from pres.evaluation.scorer import ModelScorer
 from pres.models import MDGNN
 from pres.models.registry import build_model
+from pres.sampling import TemporalBatches
 from pres.smoothing import PRESSmoothing
 from pres.training.config import FitConfig
 from pres.training.step import prepare, train_on_batch
@@ -79,13 +80,14 @@ class Both:
         """Train on every batch, comparing all there is after each; return what the library tells of them."""
         stream, negatives = stream_of(the_events(), nodes=NODES), the_negatives()
         told = []
-        for prepared in prepare(self.model, stream[:TRAINED], negatives[:TRAINED], B, step):
-            start, stop = prepared.batch.offset, prepared.batch.offset + B
+        for batch in TemporalBatches(stream[:TRAINED], B):
+            start, stop = batch.offset, batch.offset + B
+            prepared = prepare(self.model, batch, negatives[start:stop], step)
             weights = self.model.named_parameters()
             self.slow.weights = {name: value.detach().numpy().copy() for name, value in weights}
             gamma = self.slow.gamma
             expected = self.slow.train(start, stop, negatives[start:stop].tolist(), RATE, step)
-            found = train_on_batch(self.model, prepared.ready(self.model), self.optimiser)
+            found = train_on_batch(self.model, prepared, self.optimiser)
             assert found["loss"] == pytest.approx(expected.loss, abs=1e-8)
             assert found["coherence"] == pytest.approx(1 - expected.incoherence, abs=1e-8)
             if step is None:
@@ -226,8 +228,9 @@ def test_whom_negatives_write_to_need_not_be_observed() -> None:
     smoothing = PRES(keep="measured", negative_messages=True, components=1)
     model.smoothing = smoothing.build(model.memory)
     optimiser = torch.optim.SGD([weight for weight in model.parameters() if weight.requires_grad], lr=0.1)
-    for prepared in prepare(model, stream[:TRAINED], negatives[:TRAINED], B, step_size=3):
-        train_on_batch(model, prepared.ready(model), optimiser)
+    for batch in TemporalBatches(stream[:TRAINED], B):
+        drawn = negatives[batch.offset : batch.offset + B]
+        train_on_batch(model, prepare(model, batch, drawn, step_size=3), optimiser)
     drawn = torch.unique(negatives[:TRAINED])
     assert bool((model.mailboxes.mails_received[drawn] > 0).all())
     assert bool(model.memory.memory[13].any())  # it never has an event

@@ -11,9 +11,9 @@ import pres
 from benchmarks.counting import counted
 from pres.models import MDGNN, scanned
 from pres.models.registry import build_model
+from pres.models.sample import SubgraphInside
 from pres.models.scanned import RESCANNED
 from pres.models.states import States
-from pres.models.subgraph import Subgraph
 from pres.nn import ScanUpdater
 from pres.smoothing import PRES
 from pres.training import scan_step
@@ -36,7 +36,7 @@ def still(model: MDGNN) -> torch.optim.Optimizer:
 
 def prepared_for(model: MDGNN, batch: Any, staleness: int, seed: int = 0) -> PreparedScan:
     drawn = torch.randint(0, 12, (len(batch), 2), generator=torch.Generator().manual_seed(seed))
-    return prepare_scan(model, batch, drawn, staleness, seed).ready(model)
+    return prepare_scan(model, batch, drawn, staleness, seed)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -72,7 +72,7 @@ def test_at_as_many_events_as_are_scanned_again_all_of_the_cell_learns(
         assert bool(torch.any(first[2] != 0)) == (passes == 2)
 
 
-def states_by_hand(prepared: PreparedScan, subgraph: Subgraph, found: OnePass) -> States:
+def states_by_hand(prepared: PreparedScan, subgraph: SubgraphInside, found: OnePass) -> States:
     """What the slow way says that a part sees; gradients reach the cell's weights through it."""
     first = found.first
     assert subgraph.version is not None
@@ -189,7 +189,7 @@ def test_a_large_batch_takes_about_as_many_operations_as_a_small_one(
         def step(start: int, b: int = b, model: MDGNN = model, optimiser: Any = optimiser) -> None:
             batch = events[start : start + b]
             prepared = prepare_scan(model, batch, batch.dst.roll(1).unsqueeze(1), 50)
-            train_on_scan(model, prepared.ready(model), optimiser)
+            train_on_scan(model, prepared, optimiser)
 
         step(0)
         operations[b] = counted(lambda step=step, b=b: step(b)).operations  # type: ignore[misc]

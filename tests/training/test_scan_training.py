@@ -109,16 +109,6 @@ def test_a_state_of_the_middle_of_an_epoch_goes_on_to_the_bit(kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", SCANNING)
-def test_batches_prepared_together_train_as_those_prepared_alone(kind: str) -> None:
-    together = trainer_of(kind, batch_size=30)
-    losses = [together.run_epoch().loss for _ in range(2)]
-    alone = trainer_of(kind, batch_size=30)
-    alone.prepared_at_once = 1
-    assert losses == [alone.run_epoch().loss for _ in range(2)]
-    assert_same_state(together.model.state_dict(), alone.model.state_dict())
-
-
-@pytest.mark.parametrize("kind", SCANNING)
 @pytest.mark.parametrize("passes", [1, 2])
 def test_an_opened_run_repeats_its_test(kind: str, passes: int, tmp_path: Path) -> None:
     run = trained(kind, {"passes": passes, "embed": "node"}, out=tmp_path / "a")

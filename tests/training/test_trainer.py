@@ -3,17 +3,20 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch.nn.functional import softplus
 
 import pres
+from pres.data.stream import EventStream
 from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError
+from pres.models import MDGNN, Subgraph
 from pres.models.registry import build_model
 from pres.training.checkpoint import TrainingState
 from pres.training.config import FitConfig
-from pres.training.step import link_loss
+from pres.training.step import Prepared, link_loss
 from pres.training.trainer import Trainer
 from tests.models.conftest import KINDS
 from tests.waiting import PATIENCE
@@ -120,28 +123,19 @@ def test_every_part_of_the_state_matters_to_what_comes_next() -> None:
         assert after(part) != straight.loss, part
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"batch_size": 30},  # the last is shorter
-        {"batch_size": 60, "step_size": 20},
-    ],
-)
-def test_batches_prepared_together_train_as_those_prepared_alone(
-    kind: str, options: dict[str, object]
+@pytest.mark.parametrize("batch_size", [30, 100])
+def test_batches_prepared_one_after_another_are_those_prepared_alone(
+    batch_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    together = trainer_of(kind, epochs=2, **options)
-    together.prepare((1, 1))
-    assert together._coming  # others were found with it
-    losses = [together.run_epoch().loss for _ in range(2)]
-    alone = trainer_of(kind, epochs=2, **options)
-    alone.prepared_at_once = 1
-    alone.prepare((1, 1))
-    assert not alone._coming
-    assert losses == [alone.run_epoch().loss for _ in range(2)]
-    for name, weight in together.model.state_dict().items():
-        assert torch.equal(weight, alone.model.state_dict()[name]), name
+    def drawn() -> list[torch.Tensor]:
+        trainer = trainer_of("jodie", batch_size=batch_size, negative_window=20)
+        found = [trainer.prepare((2, number)) for number in range(len(trainer.batches))]
+        return [prepared.negatives for prepared in found if isinstance(prepared, Prepared)]
+
+    together = drawn()  # the last batch is shorter
+    monkeypatch.setattr("pres.training.trainer.AT_ONCE", 1)
+    for one, alone in zip(together, drawn(), strict=True):
+        assert torch.equal(one, alone)
 
 
 def test_a_state_can_be_gone_back_to_again_and_again() -> None:
@@ -155,16 +149,6 @@ def test_a_state_can_be_gone_back_to_again_and_again() -> None:
         trainer.train_next_batch()
         losses.append(trainer.loss)
     assert losses[0] == losses[1] == losses[2]
-
-
-def test_fewer_batches_are_prepared_together_where_each_sees_more() -> None:
-    near, far = (
-        Trainer(build_model("tgn", EVENTS, SIZES | {"layers": n}), EVENTS, FitConfig.of({"batch_size": 100}))
-        for n in (1, 2)
-    )
-    for trainer in (near, far):
-        trainer.prepare((1, 0))
-    assert len(near._coming) == 9 and len(far._coming) == 3  # of 10 batches, of 4,096 // 10 events
 
 
 def test_the_state_of_another_model_is_refused() -> None:
@@ -220,20 +204,20 @@ def test_uniform_neighbours_differ_from_epoch_to_epoch_but_not_between_runs(
     def seeds() -> list[int]:
         found: list[int] = []
         model = build_model("tgn", EVENTS, SIZES | {"strategy": "uniform", "neighbours": 2})
-        look = type(model).sample_batches
+        look = type(model).sample
 
-        def looking(self: object, *arguments: object, **further: object) -> object:
+        def looking(self: MDGNN, batch: EventStream, negatives: torch.Tensor, **further: Any) -> Subgraph:
             if model.training:
-                found.append(arguments[3])  # type: ignore[arg-type]
-            return look(self, *arguments, **further)  # type: ignore[arg-type]
+                found.append(further["seed"])
+            return look(self, batch, negatives, **further)
 
         with monkeypatch.context() as patch:
-            patch.setattr(type(model), "sample_batches", looking)
+            patch.setattr(type(model), "sample", looking)
             train_to_the_end(Trainer(model, EVENTS, FitConfig.of({"batch_size": 350, "epochs": 2})))
         return found
 
     first = seeds()
-    assert len(first) == 2 and len(set(first)) == 2  # batches look together
+    assert len(first) == 6 and len(set(first)) == 2
     assert seeds() == first
 
 

@@ -107,10 +107,11 @@ class EventStream:
         return Event(int(self.src[key]), int(self.dst[key]), self.t[key].item())
 
     def _view(self, start: int, stop: int) -> EventStream:
+        if stop - start == len(self):
+            return self
         columns = {name: getattr(self, name) for name in _PER_EVENT}
         cut = {name: None if column is None else column[start:stop] for name, column in columns.items()}
-        index = self.index if stop - start == len(self) else None  # it is of all events
-        return self._with(**cut, offset=self.offset + start, index=index)
+        return self._with(**cut, offset=self.offset + start, index=None)  # an index is of all events
 
     def to(self, device: torch.device | str) -> EventStream:
         """Return the stream with its tensors on ``device``."""

@@ -16,8 +16,8 @@ from pres.data.tabular.rows import Table, open_table
 from pres.errors import DivergedError, OptionError
 from pres.evaluation.scorer import BatchReading
 from pres.models import MDGNN
+from pres.models.sample import once_each
 from pres.models.scratch import blank_reader_of, reader_of, scratch_of
-from pres.models.subgraph import once_each
 from pres.sampling import TemporalBatches
 from pres.sampling.index import first_at
 
@@ -123,7 +123,7 @@ def _once_each(pairs: Pairs, events: EventStream) -> tuple[list[Tensor], Tensor]
     They are in one order: equal rows get equal bits, wherever they stand.
     """
     _, couple = torch.unique(pairs.src * (events.num_nodes + 1) + pairs.dst, return_inverse=True)
-    chosen, place = once_each(couple, pairs.t)
+    chosen, place = once_each(couple, torch.unique(pairs.t, return_inverse=True)[1])
     return [column[chosen].to(events.t.device) for column in (pairs.src, pairs.dst, pairs.t)], place
 
 

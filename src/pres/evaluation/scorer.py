@@ -12,9 +12,9 @@ from torch import Tensor
 from pres.data.incidence import distinct
 from pres.data.stream import EventStream
 from pres.models import MDGNN, States
+from pres.models.sample import Subgraph
 from pres.models.scanned import Scanned
 from pres.models.sequential import SequentialMemory, sequential_memory
-from pres.models.subgraph import Subgraph
 from pres.sampling import TemporalBatches
 
 PAIRS_AT_ONCE = 20_000  # pairs that a model scores in one go, so that many negatives fit into memory
@@ -55,14 +55,12 @@ class BatchReading:
             if self._scanned is None:
                 self._scanned = model.scanned(model.window(batch.offset, batch.offset + len(batch)))
             staleness = len(batch) if self.staleness is None else self.staleness
-            subgraph = model.sample_window(self._scanned.window, negatives, staleness)
-            assert subgraph.version is not None
-            states = self._scanned.updated_memory(subgraph.nodes, subgraph.version)
-            return model.with_prepared(subgraph), states
+            seen = model.sample_window(self._scanned.window, negatives, staleness)
+            return model.prepared(seen), self._scanned.updated_memory(seen.nodes, seen.version)
         if self.staleness == 0:
             self._inside = self._inside or sequential_memory(model, batch)
-            subgraph = self._inside.sample(batch, negatives, strictly=True)
-            return subgraph, self._inside.states_of(subgraph)
+            inside = self._inside.sample(batch, negatives, strictly=True)
+            return inside, self._inside.states_of(inside)
         subgraph = model.sample(batch, negatives)
         self._states = model.updated_memory(subgraph.nodes)
         return subgraph, self._states

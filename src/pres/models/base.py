@@ -17,18 +17,18 @@ from torch import Tensor, nn
 
 from pres.data.stream import EventStream
 from pres.errors import OptionError, check_choice
-from pres.models.checks import check_longer, check_next, check_stands, check_whole, num_batches_of
+from pres.models.checks import check_longer, check_next, check_stands, check_whole
 from pres.models.composition import check_composition
-from pres.models.routing import MessageRouting, RawMessages, raw_messages_of, routings_of
-from pres.models.sample import Embedding, SubgraphSampler
+from pres.models.routing import MessageRouting, RawMessages, message_keys
+from pres.models.sample import Subgraph, SubgraphSampler
 from pres.models.scanned import Scanned, Window
 from pres.models.states import States, corrected
-from pres.models.subgraph import Subgraph
 from pres.nn.decoder import LinkDecoder
+from pres.nn.embedding import Embedding
+from pres.nn.encoding import NodeEncoding
 from pres.nn.mailbox_scan import MailboxScan
 from pres.nn.memory import Mail, Memory
 from pres.nn.message import EventMessage, IdentityMessage
-from pres.nn.node_encoding import NodeEncoding
 from pres.nn.ops import rows
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.scan_updater import ScanUpdater
@@ -212,16 +212,13 @@ class MDGNN(SubgraphSampler):
         """Return the embeddings `[r, dim]` of the subgraph's roots."""
         memory = states.memory
         if self.node_projection is not None:
-            memory = memory + self.node_projection(self._static(states.nodes).to(memory.dtype))
+            static = self.node_encoding(states.nodes)
+            if self.node_x is not None:
+                static = torch.cat([rows(self.node_x, states.nodes), static], dim=1)
+            memory = memory + self.node_projection(static.to(memory.dtype))
         since_event = subgraph.t - states.last_event.index_select(0, subgraph.roots)
-        given = (subgraph.hops,) if subgraph.prepared is None else (subgraph.hops, subgraph.prepared)
-        embedding: Tensor = self.embedding(memory, subgraph.roots, since_event, *given)
+        embedding: Tensor = self.embedding(memory, subgraph.roots, since_event, subgraph.hops)
         return embedding
-
-    def _static(self, nodes: Tensor) -> Tensor:
-        """Return what is known of nodes `[u]` apart from events: their features and their encoding."""
-        encoding: Tensor = self.node_encoding(nodes)
-        return encoding if self.node_x is None else torch.cat([rows(self.node_x, nodes), encoding], dim=1)
 
     def score(self, subgraph: Subgraph, states: States) -> tuple[Tensor, Tensor]:
         """Return the logits of the events `[b]` and of their negatives `[b, count]`."""
@@ -237,25 +234,15 @@ class MDGNN(SubgraphSampler):
         of_src, of_to = rows(self.link.src(h), subgraph.src), rows(self.link.dst(h), subgraph.to)
         return self.link.join(of_src.unsqueeze(1), of_to)
 
-    def route(self, batch: EventStream) -> MessageRouting:
-        """Return who gets mail of a batch, and of which events; neither weights nor memory matter to it."""
-        return self.route_batches(batch, len(batch))[0]
+    def route(self, batch: EventStream, negatives: Tensor | None = None) -> MessageRouting:
+        """Return who gets mail of a batch, and of which events; neither weights nor memory matter to it.
 
-    def route_batches(
-        self, batches: EventStream, b: int, negatives: Tensor | None = None
-    ) -> list[MessageRouting]:
-        """Return the same for each of several batches of ``b`` events, found together.
-
-        With ``negatives`` `[n, count]` these get mail too, as if the pairs were events.
+        With ``negatives`` `[b, count]` these get mail too, as if the pairs were events.
         """
-        neighbourly, num_batches, cutoffs = None, num_batches_of(batches, b), None
+        index = cutoffs = None
         if self.deliver_to == "neighbours" and self.index is not None:
-            neighbourly, cutoffs = self.index, self.index.cutoffs(batches)
-            if self.visibility == "batch":
-                starts = batches.offset + b * torch.arange(num_batches, device=cutoffs.device)
-                cutoffs = torch.minimum(cutoffs, starts.repeat_interleave(b))
-        raw_messages = raw_messages_of(batches, neighbourly, cutoffs, self.neighbours, num_batches, negatives)
-        return routings_of(raw_messages, batches.num_nodes, b, num_batches)
+            index, cutoffs = self.index, self.index.cutoffs(batch, self.visibility)
+        return MessageRouting.of(batch, message_keys(batch, index, cutoffs, self.neighbours, negatives))
 
     @torch.no_grad()
     def update_state(
@@ -263,7 +250,6 @@ class MDGNN(SubgraphSampler):
         batch: EventStream,
         states: States | None = None,
         routing: MessageRouting | None = None,
-        places: Tensor | None = None,
     ) -> None:
         """Write the memory of the batch's nodes, then send the mail of its events.
 
@@ -275,7 +261,6 @@ class MDGNN(SubgraphSampler):
             batch: The next events of the stream.
             states: The memory of their nodes (among others'); without it they are measured now.
             routing: What `route` says of the batch, if it was asked before.
-            places: Where the batch's distinct nodes are among ``states``, if that is known already.
         """
         check_next(batch, batch.offset, self._t, self.memory)
         if isinstance(self.memory, ScanMemory):
@@ -288,9 +273,8 @@ class MDGNN(SubgraphSampler):
             # New mail takes the place of the old, so that of a neighbour must have moved its memory before.
             nodes, states = routing.last.to, None
         if states is None:
-            states, places = self.updated_memory(nodes), None
-        if places is None:
-            places = states.places_of(nodes)
+            states = self.updated_memory(nodes)
+        places = states.places_of(nodes)
         self.memory.write(nodes, rows(states.kept, places), states.last_update.index_select(0, places))
         self._send_mail(batch, routing)
         self.memory.advance(batch.offset + len(batch))

@@ -30,14 +30,6 @@ def check_longer(events: EventStream, times: Tensor, nodes: int) -> None:
     check_slice(events[: len(times)][-1:], times, "the model")
 
 
-def num_batches_of(batches: EventStream, b: int) -> int:
-    """Return how many batches of ``b`` events these are; no events are one batch of none."""
-    num_batches = len(batches) // b if b > 0 else 1
-    if num_batches * b != len(batches):
-        raise OptionError(f"{len(batches):,} events are no whole number of batches of {b:,}.")
-    return num_batches
-
-
 def check_next(batch: EventStream, start: int, times: Tensor, memory: MemoryStore) -> None:
     """Raise unless ``batch`` is of the stream with these times, and not in the memory yet."""
     check_slice(batch, times, "the model")

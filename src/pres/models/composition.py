@@ -5,10 +5,10 @@ from __future__ import annotations
 from torch import nn
 
 from pres.errors import OptionError
+from pres.nn.encoding import NodeEncoding
 from pres.nn.mailbox_scan import MailboxScan
 from pres.nn.memory import Memory, MemoryStore
 from pres.nn.message import EventMessage, IdentityMessage
-from pres.nn.node_encoding import NodeEncoding
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.scan_updater import ScanUpdater
 from pres.nn.updater import GRUUpdater, RNNUpdater

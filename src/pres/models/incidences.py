@@ -15,7 +15,7 @@ from pres.data.incidence import incidences as incidences_of
 from pres.data.stream import EventStream
 from pres.errors import OptionError
 from pres.models.base import MDGNN
-from pres.models.routing import RawMessages, one_per_event, raw_messages_of
+from pres.models.routing import RawMessages, message_keys, one_per_event
 from pres.nn.memory import Memory
 from pres.nn.ops import rows
 
@@ -137,7 +137,8 @@ def find_incidences(model: MDGNN, batch: EventStream) -> BatchIncidences:
         )
     # With each event a batch of its own, "batch" is "fresh".
     cutoffs = None if neighbourly is None else neighbourly.cutoffs(batch, "fresh")
-    raw_messages = one_per_event(raw_messages_of(batch, neighbourly, cutoffs, model.neighbours), b)
+    keys = message_keys(batch, neighbourly, cutoffs, model.neighbours)
+    raw_messages = one_per_event(RawMessages.of(batch, keys), b)
     keys, nodes, events = incidences_of(batch.src, batch.dst, model.memory.num_nodes)
     at = torch.arange(b, device=batch.src.device)
     of_src, of_dst = (torch.searchsorted(keys, end * b + at) for end in (batch.src, batch.dst))

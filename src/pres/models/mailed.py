@@ -10,11 +10,11 @@ from torch import Tensor
 
 from pres.data.incidence import sorted_keys
 from pres.data.stream import EventStream
+from pres.nn.encoding import TimeEncoding
 from pres.nn.mailbox_scan import AGES, MailboxScan, Reading, age_rows, ages_of
 from pres.nn.ops import Picked, rows
 from pres.nn.scan import Chains
 from pres.nn.scan_memory import ScanMemory
-from pres.nn.time_encoding import TimeEncoding
 from pres.sampling import TemporalIndex
 
 

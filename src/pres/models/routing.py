@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from pres.data.incidence import sorted_keys
 from pres.data.stream import EventStream
-from pres.nn.ops import Parts
 from pres.sampling import TemporalIndex
+
+DRAWN, OF_SRC, OF_DST = range(3)  # which side of an event a raw message is about, in the order they come
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,102 +24,81 @@ class RawMessages:
     at: Tensor  # [m] the event, counted from the batch's first
     is_own: Tensor  # [m] bool: whether the event is the recipient's own
 
+    @classmethod
+    def of(cls, batch: EventStream, keys: Tensor) -> RawMessages:
+        """Return the raw messages of a batch that have some keys `[m]`, see `message_keys`."""
+        bits = len(batch).bit_length()
+        side, event = keys & 3, keys >> 2
+        at, recipient = event & ((1 << bits) - 1), event >> bits
+        to, src, dst = recipient >> 1, batch.src.index_select(0, at), batch.dst.index_select(0, at)
+        drawn, by_dst = side == DRAWN, side == OF_DST
+        own = torch.where(drawn, to, torch.where(by_dst, dst, src))
+        return cls(to, own, torch.where(by_dst | drawn, src, dst), at, (recipient & 1).bool())
+
     def __getitem__(self, places: Tensor) -> RawMessages:
-        return RawMessages(*(field.index_select(0, places) for field in self._fields()))
-
-    def and_also(self, others: RawMessages) -> RawMessages:
-        """Return these and others, not sorted any more."""
-        return RawMessages(*map(torch.cat, zip(self._fields(), others._fields(), strict=True)))
-
-    def split(self, parts: Parts) -> list[RawMessages]:
-        """Return each part of them."""
-        return [RawMessages(*those) for those in zip(*map(parts.split, self._fields()), strict=True)]
-
-    def _fields(self) -> tuple[Tensor, ...]:
-        return self.to, self.own, self.partner, self.at, self.is_own
+        fields = self.to, self.own, self.partner, self.at, self.is_own
+        return RawMessages(*(field.index_select(0, places) for field in fields))
 
 
 @dataclass(frozen=True, eq=False)
 class MessageRouting:
     """What its events alone decide of taking in a batch: whose memory moves, and who gets which mail."""
 
+    batch: EventStream
     endpoints: Tensor  # [v] the distinct nodes of the batch's events
-    raw_messages: RawMessages  # [m]
-    counts: Tensor  # [r] raw messages of each recipient
-    last: RawMessages  # [r] the last of them
     last_events: Tensor  # [v] the last event of each endpoint, counted from the batch's first
+    last: RawMessages  # [r] the last of each recipient
+    counts: Tensor  # [r] raw messages of each recipient
+    keys: Tensor  # [m] of all raw messages
+
+    @classmethod
+    def of(cls, batch: EventStream, keys: Tensor) -> MessageRouting:
+        """Return who gets what of the raw messages of a batch that have these sorted keys `[m]`.
+
+        A neighbour's event is a node's last only if it has none of its own in the batch.
+        """
+        _, counts = torch.unique_consecutive(keys >> (len(batch).bit_length() + 3), return_counts=True)
+        last = RawMessages.of(batch, keys.index_select(0, counts.cumsum(0) - 1))
+        own = last.is_own.nonzero().squeeze(1)
+        return cls(batch, last.to.index_select(0, own), last.at.index_select(0, own), last, counts, keys)
+
+    @property
+    def raw_messages(self) -> RawMessages:
+        """All raw messages `[m]`."""
+        return RawMessages.of(self.batch, self.keys)
 
 
-def routings_of(raw_messages: RawMessages, num_nodes: int, b: int, num_batches: int) -> list[MessageRouting]:
-    """Return who gets what of the raw messages of several batches of ``b`` events, see `raw_messages_of`.
-
-    A neighbour's event is a node's last only if it has none of its own in the batch.
-    """
-    batch_number = torch.div(raw_messages.at, max(b, 1), rounding_mode="floor")
-    number = batch_number * num_nodes  # a node has another number in each batch
-    _, counts = torch.unique_consecutive(number + raw_messages.to, return_counts=True)
-    ends = counts.cumsum(0)
-    raw_messages = replace(raw_messages, at=raw_messages.at - batch_number * b)
-    last, turn_of_each = raw_messages[ends - 1], batch_number[ends - 1]
-    endpoints, last_events = last.to[last.is_own], last.at[last.is_own]
-    if num_batches == 1:
-        return [MessageRouting(endpoints, raw_messages, counts, last, last_events)]
-    of_letters, of_recipients, of_endpoints = (
-        Parts.of_numbers(those, num_batches)
-        for those in (batch_number, turn_of_each, turn_of_each[last.is_own])
-    )
-    fields = (
-        of_endpoints.split(endpoints),
-        raw_messages.split(of_letters),
-        of_recipients.split(counts),
-        last.split(of_recipients),
-        of_endpoints.split(last_events),
-    )
-    return [MessageRouting(*those) for those in zip(*fields, strict=True)]
-
-
-def raw_messages_of(
+def message_keys(
     batch: EventStream,
     index: TemporalIndex | None = None,
     cutoffs: Tensor | None = None,
     neighbours: int = 0,
-    num_batches: int = 1,
     negatives: Tensor | None = None,
-) -> RawMessages:
-    """Return one raw message of each event to each endpoint and, with an index, to the endpoints' neighbours.
+) -> Tensor:
+    """Return numbers for a raw message of each event to each endpoint and, by an index, to neighbours.
 
-    ``cutoffs`` `[b]` are the first events that those neighbours must not come from. If the events are those
-    of several batches of equal length (``num_batches``), the messages are sorted by batch first.
-    ``negatives`` `[b, count]` are drawn nodes that get a raw message of the source's, just before the
-    event's own raw messages.
+    A number says all of a raw message, so sorting these sorts messages. From the highest bit down it holds
+    the recipient, whether the event is its own, the event, and the side of it that the message is about.
+    ``cutoffs`` `[b]` are the first events that those neighbours must not come from. ``negatives``
+    `[b, count]` are drawn nodes that get a raw message of the source's, just before the event's own ones.
     """
     at = torch.arange(len(batch), device=batch.src.device)
     proper = (batch.src != batch.dst).nonzero().squeeze(1)  # a self-loop is one update
     own = torch.cat([batch.src, batch.dst[proper]])
-    partner = torch.cat([batch.dst, batch.src[proper]])
-    side = torch.cat([torch.ones_like(at), torch.full_like(proper, 2)])
-    at = torch.cat([at, proper])
-    sent = RawMessages(own, own, partner, at, torch.ones_like(at, dtype=torch.bool))
-    order = 3 * at + side
+    event = torch.cat([(at << 2) + OF_SRC, (proper << 2) + OF_DST])
+    bits = len(batch).bit_length() + 2
+    keys = [(((own << 1) + 1) << bits) + event]
     if index is not None and cutoffs is not None:
-        found = index.recent(own, cutoffs[at], neighbours)
+        found = index.recent(own, cutoffs[event >> 2], neighbours)
         filled = found.mask.flatten().nonzero().squeeze(1)
         row = torch.div(filled, neighbours, rounding_mode="floor")
-        to = found.nodes.flatten().index_select(0, filled)
-        sent = sent.and_also(replace(sent[row], to=to, is_own=torch.zeros_like(to, dtype=torch.bool)))
-        order = torch.cat([order, order.index_select(0, row)])
+        keys.append((found.nodes.flatten().index_select(0, filled) << (bits + 1)) + event[row])
     if negatives is not None:
-        of_each = torch.arange(len(batch), device=at.device).repeat_interleave(negatives.shape[1])
-        drawn, own_letter = negatives.flatten(), torch.ones_like(of_each, dtype=torch.bool)
-        sent = sent.and_also(RawMessages(drawn, drawn, batch.src[of_each], of_each, own_letter))
-        order = torch.cat([order, 3 * of_each])
-    span, to = 3 * len(batch), sent.to
-    if num_batches > 1:
-        to = to + torch.div(sent.at, len(batch) // num_batches, rounding_mode="floor") * batch.num_nodes
-    key, by = torch.sort(to * (2 * span) + sent.is_own * span + order)
-    once = torch.ones_like(key, dtype=torch.bool)
-    once[1:] = key[1:] != key[:-1]  # a neighbour by several events gets a raw message once
-    return sent[by.index_select(0, once.nonzero().squeeze(1))]
+        keys.append(((((negatives << 1) + 1) << bits) + ((at << 2) + DRAWN).unsqueeze(1)).flatten())
+    if len(keys) == 1:
+        return sorted_keys(keys[0])
+    once: Tensor = torch.unique_consecutive(sorted_keys(torch.cat(keys)))  # a neighbour gets a message once
+    return once
 
 
 def one_per_event(raw_messages: RawMessages, batch_length: int) -> RawMessages:

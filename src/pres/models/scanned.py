@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from pres.data.stream import EventStream
 from pres.models.mailed import WindowMail
 from pres.models.states import States
+from pres.nn.encoding import NodeEncoding
 from pres.nn.mailbox_scan import MailboxScan
 from pres.nn.message import EventMessage
-from pres.nn.node_encoding import NodeEncoding
 from pres.nn.ops import rows
 from pres.nn.scan import Chains
 from pres.nn.scan_memory import ScanMemory

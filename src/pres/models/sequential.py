@@ -18,8 +18,8 @@ from pres.models.base import MDGNN
 from pres.models.checks import check_next
 from pres.models.incidences import BatchIncidences, find_incidences
 from pres.models.reading import Contents, Reading
+from pres.models.sample import SubgraphInside
 from pres.models.states import States, corrected, joined
-from pres.models.subgraph import Inside, Subgraph
 from pres.nn.ops import rows
 
 
@@ -41,7 +41,9 @@ class SequentialMemory:
         """The memory `[h, d]` just before each incidence."""
         return self.contents.memory
 
-    def sample(self, part: EventStream, negatives: Tensor, seed: int = 0, strictly: bool = False) -> Subgraph:
+    def sample(
+        self, part: EventStream, negatives: Tensor, seed: int = 0, strictly: bool = False
+    ) -> SubgraphInside:
         """Return what predicting events of the batch needs to see, each as memory is just before it.
 
         Args:
@@ -54,20 +56,11 @@ class SequentialMemory:
         check_next(part, whole.offset, model._t, model.memory)
         at = torch.arange(len(part), device=whole.t.device) + (part.offset - whole.offset)
         places = rows(first_of_equal(whole.t), at) if strictly else at
-        asked = places if model.per_node else at  # once per node is as things were at its place
-        cutoffs = None
-        if model.embedding.hops and model.index is not None:
-            cutoffs = model.index.cutoffs(whole, "fresh")[asked]
-            if model.visibility == "batch":
-                cutoffs = torch.minimum(cutoffs, whole.offset + places)
-        group = places if model.per_node else None
-        within = Inside(self.incidences, places)
-        (subgraph,) = model.subgraphs_of(part, negatives, whole.t[asked], cutoffs, seed, group, within)
-        return model.with_prepared(subgraph)
+        found = model.sample_inside(whole, part, negatives, at, places, self.incidences, seed)
+        return model.prepared(found)
 
-    def states_of(self, subgraph: Subgraph) -> States:
+    def states_of(self, subgraph: SubgraphInside) -> States:
         """Return the memory of the nodes of a subgraph that `sample` returned."""
-        assert subgraph.version is not None
         return self.updated_memory(subgraph.nodes, subgraph.version)
 
     def updated_memory(self, nodes: Tensor, version: Tensor) -> States:

@@ -2,15 +2,13 @@
 
 from pres.nn.decoder import LinkDecoder, NodeDecoder
 from pres.nn.embedding import IdentityEmbedding, TemporalAttention, TimeProjection
-from pres.nn.features import EdgeFeatures
+from pres.nn.encoding import EdgeFeatures, NodeEncoding, TimeEncoding
 from pres.nn.mailbox_scan import MailboxScan
 from pres.nn.memory import Mail, Memory
 from pres.nn.message import EventMessage, IdentityMessage, MLPMessage
-from pres.nn.node_encoding import NodeEncoding
 from pres.nn.scan import linear_scan
 from pres.nn.scan_memory import ScanMemory
 from pres.nn.scan_updater import ScanUpdater
-from pres.nn.time_encoding import TimeEncoding
 from pres.nn.updater import GRUUpdater, MailboxAttention, RNNUpdater
 
 __all__ = [

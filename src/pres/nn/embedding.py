@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
@@ -13,9 +12,8 @@ from torch.nn.functional import linear
 
 from pres.errors import OptionError
 from pres.nn.attention import LinearAttention
-from pres.nn.features import EdgeFeatures
+from pres.nn.encoding import EdgeFeatures, TimeEncoding
 from pres.nn.ops import Asked, Picked, Ranking, Slots, ranking, rows
-from pres.nn.time_encoding import TimeEncoding
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,40 +24,32 @@ class Hop:
     event: Tensor  # [s]
     age: Tensor  # [s] the query's time minus the event's
     slots: Slots  # which of them are whose
-    nodes_ranked: Ranking | None = None  # where that is known already
-    events_ranked: Ranking | None = None
-
-    @cached_property
-    def by_event(self) -> Ranking:
-        """The slots sorted by their event."""
-        return ranking(self.event) if self.events_ranked is None else self.events_ranked
-
-    @cached_property
-    def by_node(self) -> Ranking:
-        """The slots sorted by their node."""
-        return ranking(self.node) if self.nodes_ranked is None else self.nodes_ranked
+    events_known: list[Picked] = field(
+        default_factory=list
+    )  # what `Embedding.prepare` made of events and ages
 
 
-@dataclass(frozen=True, eq=False)
-class Beforehand:
-    """What an embedding by attention knows of a subgraph before the weights that will look at it."""
+class Embedding(nn.Module):
+    """What turns the memory of nodes into embeddings at a time."""
 
-    roots: Ranking  # of the roots' positions
-    besides: list[list[Picked]] | None  # what is known of each hop's slots; None if weights matter to it
+    hops = 0  # of neighbours that it looks at
+    dim: int
+
+    def prepare(self, hops: list[Hop], dtype: torch.dtype) -> list[Hop]:
+        """Return hops with what can be known of their events before the weights are."""
+        return hops
 
 
 class _Known(NamedTuple):
-    """What is known of roots or slots: some rows, and which of them each one has (None: one of its own)."""
+    """Rows of a table that roots or slots have: some of them the same one."""
 
     table: Tensor  # [m, d]
-    place: Tensor | None = None  # [n]
+    place: Tensor | None = None  # [n] None: each its own
     ranked: Ranking | None = None  # of the places, where that is known
 
 
-class IdentityEmbedding(nn.Module):
+class IdentityEmbedding(Embedding):
     """``h = s``: the memory as it is, whenever it is asked for."""
-
-    hops = 0
 
     def __init__(self, memory_dim: int) -> None:
         super().__init__()
@@ -70,7 +60,7 @@ class IdentityEmbedding(nn.Module):
         return rows(memory, roots)
 
 
-class TimeProjection(nn.Module):
+class TimeProjection(Embedding):
     """``h = (1 + Δt w) ∘ s``: the memory carried on to the query's time, as in JODIE.
 
     ``Δt`` is the time since the node's last event in units of ``unit``, as ``log(1 + Δt)``: gaps span many
@@ -81,8 +71,6 @@ class TimeProjection(nn.Module):
         unit: What the time is counted in.
         norm: Whether memories are normalised first, as TGL does.
     """
-
-    hops = 0
 
     def __init__(self, memory_dim: int, unit: float, norm: bool = False) -> None:
         super().__init__()
@@ -97,7 +85,7 @@ class TimeProjection(nn.Module):
         return rows(memory, roots) * (1 + elapsed.unsqueeze(1) * self.weight)
 
 
-class TemporalAttention(nn.Module):
+class TemporalAttention(Embedding):
     """Attention over temporal neighbours, layer upon layer: the embedding of TGN.
 
     Args:
@@ -133,46 +121,30 @@ class TemporalAttention(nn.Module):
             _AttentionLayer(size, row_dim, time.dim, dim, heads, dropout) for size in sizes
         )
 
-    def prepare(self, roots: Ranking, hops: Sequence[Hop], dtype: torch.dtype) -> Beforehand:
-        """Return what `forward` needs to know of roots and hops that weights do not matter to."""
-        for hop in hops if torch.is_grad_enabled() else ():
-            _ = hop.by_node  # only gradients need it
+    def prepare(self, hops: list[Hop], dtype: torch.dtype) -> list[Hop]:
+        """Return hops with the features and the encoded ages of their events, unless weights make these."""
         if any(weight.requires_grad for part in (self.features, self.time) for weight in part.parameters()):
-            return Beforehand(roots, None)
+            return hops
         with torch.no_grad():
-            return Beforehand(roots, [self._of_events(hop, dtype) for hop in hops])
+            return [replace(hop, events_known=self._of_events(hop, dtype)) for hop in hops]
 
-    def forward(
-        self,
-        memory: Tensor,
-        roots: Tensor,
-        since_event: Tensor,
-        hops: Sequence[Hop],
-        known_before: Beforehand | None = None,
-    ) -> Tensor:
+    def forward(self, memory: Tensor, roots: Tensor, since_event: Tensor, hops: Sequence[Hop]) -> Tensor:
         """Return embeddings `[r, dim]` of memories `[u, dim]` at roots `[r]` and their neighbours.
 
         ``hops[0]`` holds the neighbours of the roots, ``hops[1]`` those of each filled slot of ``hops[0]``, …
         """
-        besides = None if known_before is None else known_before.besides
-        if besides is None:
-            besides = [self._of_events(hop, memory.dtype) for hop in hops]
+        of_events = [hop.events_known or self._of_events(hop, memory.dtype) for hop in hops]
         now = self.time(torch.zeros(1, dtype=memory.dtype, device=memory.device))
-        distinct = ranking(roots) if known_before is None else known_before.roots
-        if len(distinct.values) == len(roots):
-            of_roots = _Known(rows(memory, roots))
-        else:
-            of_roots = _Known(rows(memory, distinct.values), distinct.place, distinct.of_places())
-        learning = torch.is_grad_enabled()
-        of_slots = [_Known(memory, hop.node, hop.by_node if learning else None) for hop in hops]
-        known = [of_roots, *of_slots]
+        asking = ranking(roots)
+        of_roots = _Known(rows(memory, asking.values), asking.place, asking.of_places())
+        known = [of_roots, *(_Known(memory, hop.node) for hop in hops)]
         for layer in self.layers:
             found = []
             for i, hop in enumerate(hops[: len(known) - 1]):
                 own, read = known[i], known[i + 1]
                 neighbours = Picked(read.table, read.place, read.ranked)
                 asked = Asked(hop.slots, own.place, own.ranked)
-                found.append(_Known(layer(own.table, now, [neighbours, *besides[i]], asked)))
+                found.append(_Known(layer(own.table, now, [neighbours, *of_events[i]], asked)))
             known = found
         return known[0].table
 
@@ -181,7 +153,8 @@ class TemporalAttention(nn.Module):
         age = Picked(self.time(hop.age))
         if not self.features.dim:
             return [age]
-        return [Picked(self.features(hop.by_event.values, dtype), hop.by_event.place), age]
+        events = ranking(hop.event)
+        return [Picked(self.features(events.values, dtype), events.place, events.of_places()), age]
 
 
 class _AttentionLayer(LinearAttention):

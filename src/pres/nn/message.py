@@ -5,10 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from pres.nn.features import EdgeFeatures
+from pres.nn.encoding import EdgeFeatures, TimeEncoding
 from pres.nn.memory import Mail, Memory
 from pres.nn.ops import Picked, ranking
-from pres.nn.time_encoding import TimeEncoding
 
 
 class IdentityMessage(nn.Module):
@@ -43,17 +42,14 @@ class IdentityMessage(nn.Module):
 
     def forward(self, mail: Mail, difference: Tensor) -> list[Picked]:
         """Return messages `[s, dim]` of mail whose time differences are `[s]`, part by part."""
-        parts = [mail.content, Picked(self.time(difference))]
-        if self._looked_up:
-            parts.insert(1, self._features_of(mail))
-        return parts
-
-    def _features_of(self, mail: Mail) -> Picked:
+        time = Picked(self.time(difference))
+        if not self._looked_up:
+            return [mail.content, time]
         look_up, dtype = self.features.embedded if self.mailed else self.features, mail.content.table.dtype
         if mail.slots.mask.shape[1] == 1:
-            return Picked(look_up(mail.event, dtype))
+            return [mail.content, Picked(look_up(mail.event, dtype)), time]
         events = ranking(mail.event)  # many mailboxes hold the same event
-        return Picked(look_up(events.values, dtype), events.place, events.of_places())
+        return [mail.content, Picked(look_up(events.values, dtype), events.place, events.of_places()), time]
 
 
 class MLPMessage(IdentityMessage):

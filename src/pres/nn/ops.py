@@ -1,4 +1,4 @@
-"""Index arithmetic on tensors: distinct values and their places, rows, parts of an axis, slots of queries."""
+"""Index arithmetic on tensors: distinct values and their places, rows, slots of queries."""
 
 from __future__ import annotations
 
@@ -89,98 +89,6 @@ class Picked:
         return values.new_zeros(self.table.shape).index_copy_(0, self.by_place.values, values)
 
 
-class Parts:
-    """An axis cut into consecutive parts.
-
-    Args:
-        lengths: How long each is.
-        device: Where tensors are made.
-    """
-
-    def __init__(self, lengths: Sequence[int], device: torch.device) -> None:
-        self.lengths, self.device = list(lengths), device
-
-    @classmethod
-    def of_numbers(cls, numbers: Tensor, count: int) -> Parts:
-        """Return ``count`` parts from the part `[n]` that each position is in, which never decreases."""
-        return cls(torch.bincount(numbers, minlength=count).tolist(), numbers.device)
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    @cached_property
-    def starts(self) -> Tensor:
-        """Where each part begins `[parts]`."""
-        return torch.tensor([0, *self.lengths[:-1]], device=self.device).cumsum(0)
-
-    @cached_property
-    def number(self) -> Tensor:
-        """The part `[n]` that each position is in."""
-        lengths = torch.tensor(self.lengths, device=self.device)
-        which = torch.arange(len(self), device=self.device)
-        return which.repeat_interleave(lengths, output_size=sum(self.lengths))
-
-    def split(self, values: Tensor) -> tuple[Tensor, ...]:
-        """Return each part of values `[n, ...]`."""
-        return torch.split(values, self.lengths) if len(self) > 1 else (values,)
-
-
-@dataclass(frozen=True, eq=False)
-class Rankings:
-    """The ranking of every part of a tensor, one after another."""
-
-    all: Ranking  # values, places and positions are those of each part
-    positions: Parts  # of the tensor
-    values: Parts  # of the distinct values
-
-    def each(self) -> list[Ranking]:
-        """Return that of each part."""
-        if len(self.positions) == 1:
-            return [self.all]
-        found, of_positions, of_values = self.all, self.positions.split, self.values.split
-        fields = of_values(found.values), of_positions(found.place), of_positions(found.order)
-        return [Ranking(*those) for those in zip(*fields, of_values(found.starts), strict=True)]
-
-
-def rankings(given: Tensor, parts: Parts) -> Rankings:
-    """Return the ranking of each part of integers `[n]`, none negative, by one sort for all."""
-    if len(parts) == 1:
-        found = ranking(given)
-        return Rankings(found, parts, Parts([len(found.values)], parts.device))
-    found, number, values = _ranked(given, parts.number, len(parts))
-    of_each = Ranking(
-        values=found.values,
-        place=found.place,
-        # A part's positions are sorted among themselves.
-        order=found.order - parts.starts.index_select(0, parts.number),
-        starts=found.starts - parts.starts.index_select(0, number),
-    )
-    return Rankings(of_each, parts, values)
-
-
-def distinct_of_each(given: Tensor, number: Tensor | None, count: int) -> tuple[Tensor, Parts, Tensor]:
-    """Return the distinct values of each of ``count`` parts, one part's after another's, and their parts.
-
-    With them comes which of its part's values is at each position of ``given`` `[n]`, integers of which none
-    is negative. The part of each is its ``number`` `[n]`, in any order; None: there is one part.
-    """
-    if number is None:
-        found = ranking(given)
-        return found.values, Parts([len(found.values)], given.device), found.place
-    found, _, values = _ranked(given, number, count)
-    return found.values, values, found.place
-
-
-def _ranked(given: Tensor, number: Tensor, count: int) -> tuple[Ranking, Tensor, Parts]:
-    """Return the values and places of each part, with positions among all, and which part a value is of."""
-    stride = int(given.max()) + 1 if len(given) else 1
-    found = ranking(number * stride + given)
-    part = torch.div(found.values, stride, rounding_mode="floor")
-    values = Parts.of_numbers(part, count)
-    own_values, place = found.values - part * stride, found.place - values.starts.index_select(0, number)
-    return replace(found, values=own_values, place=place), part, values
-
-
 @dataclass(frozen=True, eq=False)
 class Slots:
     """Which of the ``k`` slots of each of ``q`` queries are filled.
@@ -233,20 +141,6 @@ class Slots:
         starts = counts.cumsum(0) - counts
         moved = (self.starts[queries] - starts).repeat_interleave(counts)
         return torch.arange(len(moved), device=queries.device) + moved, starts
-
-    def each(self, queries: Parts) -> tuple[Parts, list[Slots]]:
-        """Return the parts of the packed slots that belong to parts of the queries, and the slots of each."""
-        if len(queries) == 1:
-            return Parts([len(self)], self.filled.device), [self]
-        number, k = queries.number.index_select(0, self.query), self.mask.shape[1]
-        slots, first = Parts.of_numbers(number, len(queries)), queries.starts.index_select(0, number)
-        fields = (
-            queries.split(self.mask),
-            slots.split(self.filled - first * k),
-            slots.split(self.query - first),
-            queries.split(self.starts - slots.starts[queries.number]),
-        )
-        return slots, [Slots(*those) for those in zip(*fields, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)

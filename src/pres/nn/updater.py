@@ -34,7 +34,7 @@ class GRUUpdater(nn.Module):
 
     def forward(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
         """Return new memories `[w, d]` from old ones and messages `[w, m]`, one to each."""
-        message = _side_by_side(messages)
+        message = torch.cat([part.copied() for part in messages], dim=1)
         if self.repeated:
             return gru_of_own_state(self.cell, message, memory)
         moved: Tensor = self.cell(message, memory)
@@ -61,13 +61,8 @@ class RNNUpdater(nn.Module):
 
     def forward(self, memory: Tensor, messages: Sequence[Picked], slots: Slots) -> Tensor:
         """Return new memories `[w, d]` from old ones and messages `[w, m]`, one to each."""
-        moved: Tensor = self.cell(_side_by_side(messages), memory)
+        moved: Tensor = self.cell(torch.cat([part.copied() for part in messages], dim=1), memory)
         return moved
-
-
-def _side_by_side(messages: Sequence[Picked]) -> Tensor:
-    """Return messages `[w, m]` of one slot each, part by part."""
-    return torch.cat([part.copied() for part in messages], dim=1)
 
 
 class MailboxAttention(LinearAttention):

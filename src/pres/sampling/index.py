@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +12,7 @@ from torch import Tensor
 from pres.data.incidence import BLOCK, NO_KEY, IndexArrays, empty, first_of_equal, incidences, whole_blocks
 from pres.data.stream import EventStream
 from pres.errors import OptionError, check_choice
-from pres.sampling.rng import below, derived, uniform
+from pres.sampling.rng import below, uniform
 
 _SEARCHED_AT_ONCE = 1 << 20  # keys that a binary search finds its way in without landmarks
 Visibility = Literal["fresh", "batch"]
@@ -80,11 +79,11 @@ class TemporalIndex:
         ``"fresh"`` shows everything strictly before the event's time, ``"batch"`` of that only what lies in
         earlier batches. For a part of a temporal batch, ``batch_start`` says where the batch began.
         """
-        check_choice("visibility", visibility, ("fresh", "batch"))
         check_slice(batch, self._t, "the index")
         fresh = self._first_of_equal[batch.offset : batch.offset + len(batch)]
         if visibility == "fresh":
             return fresh.clone()
+        check_choice("visibility", visibility, ("fresh", "batch"))
         return fresh.clamp(max=batch.offset if batch_start is None else batch_start)
 
     def cutoff_at(self, t: Tensor) -> Tensor:
@@ -115,25 +114,9 @@ class TemporalIndex:
         ranks, mask = drawn_ranks(self._end(nodes, cutoffs) - first, k, seed, nodes, cutoffs)
         return self._gather(nodes, first.unsqueeze(1) + ranks, mask)
 
-    def hops(
-        self, nodes: Tensor, cutoffs: Tensor, ks: Sequence[int], strategy: Strategy = "recent", seed: int = 0
-    ) -> list[Neighbours]:
-        """Return the neighbours at each hop; row ``i * k + j`` of one is about slot ``(i, j)`` of the last.
-
-        A neighbour is asked for its own neighbours strictly before the event that made it one.
-        """
-        check_choice("strategy", strategy, ("recent", "uniform"))
-        found: list[Neighbours] = []
-        for hop, k in enumerate(ks):
-            if strategy == "recent":
-                neighbours = self.recent(nodes, cutoffs, k)
-            else:
-                neighbours = self.uniform(nodes, cutoffs, k, derived(seed, hop))
-            found.append(neighbours)
-            nodes = neighbours.nodes.flatten()
-            # An empty slot points at event 0, before which there is nothing.
-            cutoffs = self._first_of_equal[neighbours.events.flatten()]
-        return found
+    def before(self, events: Tensor) -> Tensor:
+        """Return the cutoffs of queries at the times of events `[q]`: they see all strictly earlier."""
+        return self._first_of_equal[events]
 
     def _checked(self, nodes: Tensor, cutoffs: Tensor) -> tuple[Tensor, Tensor]:
         """Return the queries as int64; a cutoff that is no position in the stream would show the future."""
@@ -149,9 +132,9 @@ class TemporalIndex:
         if device.type != "cpu":  # a look at the values would wait for the device
             return nodes, cutoffs.clamp(0, self.num_events)
         for name, given, most in (("node", nodes, self.num_nodes - 1), ("cutoff", cutoffs, self.num_events)):
-            low, high = given.aminmax() if len(given) else (0, 0)
+            low, high = (int(bound) for bound in given.aminmax()) if len(given) else (0, 0)
             if low < 0 or high > most:
-                wrong = int(low if low < 0 else high)
+                wrong = low if low < 0 else high
                 raise OptionError(
                     f"{name} {wrong} is not between 0 and {most:,}. A cutoff is a position in the stream: "
                     "index.cutoff_at(t) finds it for a time."
@@ -240,8 +223,10 @@ def check_slice(batch: EventStream, t: Tensor, whose: str) -> None:
             f"the batch ends at event {stop:,}, but {whose} knows only {len(t):,} events. Build it from the "
             "whole stream and cut batches from that stream or its split."
         )
-    same = t.device.type != "cpu" or len(batch) == 0 or bool(t[batch.offset] == batch.t[0])
-    if not same:
+    if t.device.type != "cpu" or len(batch) == 0:
+        return
+    there = t.data_ptr() + batch.offset * t.element_size()
+    if batch.t.data_ptr() != there and bool(t[batch.offset] != batch.t[0]):
         raise OptionError(f"the batch is not cut from the stream that {whose} was built from.")
 
 

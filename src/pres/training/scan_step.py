@@ -9,8 +9,8 @@ from torch import Tensor
 
 from pres.data.stream import EventStream
 from pres.models import MDGNN
+from pres.models.sample import SubgraphInside
 from pres.models.scanned import Scanned, Window
-from pres.models.subgraph import Subgraph
 from pres.smoothing import movement
 from pres.training.step import WHOLE, Accumulation, arithmetic, link_loss, move_weights
 
@@ -23,26 +23,25 @@ class PreparedScan:
     """A temporal batch with all that can be known of it before weights and memory have reached it."""
 
     window: Window
-    subgraphs: list[Subgraph]  # of the parts of the batch
+    subgraphs: list[SubgraphInside]  # of the parts of the batch
 
     @property
     def batch(self) -> EventStream:
         """The events to train on."""
         return self.window.batch
 
-    def ready(self, model: MDGNN) -> PreparedScan:
-        """Return it as it is: what an embedding makes of a part beforehand waits for the part's turn."""
-        return self
-
 
 def prepare_scan(
     model: MDGNN, batch: EventStream, negatives: Tensor, staleness: int, seed: int = 0
 ) -> PreparedScan:
     """Return a batch to train on against ``negatives`` `[b, count]`; see `MDGNN.sample_window`."""
-    window = model.window(batch.offset, batch.offset + len(batch))
+    window, b = model.window(batch.offset, batch.offset + len(batch)), len(batch)
     most = PARTS_WITH_NEIGHBOURS if model.embedding.hops else PARTS
-    parts = max(1, min(most, len(batch) // LEAST))
-    return PreparedScan(window, model.sample_window_parts(window, negatives, staleness, seed, parts))
+    size = max(1, b // max(1, min(most, b // LEAST)))
+    parts = [slice(start, start + size) for start in range(0, max(1, b), size)]
+    return PreparedScan(
+        window, [model.sample_window(window, negatives, staleness, seed, part) for part in parts]
+    )
 
 
 def train_on_scan(
@@ -96,13 +95,12 @@ def train_on_scan(
 
 
 def _train_on_part(
-    model: MDGNN, subgraph: Subgraph, scanned: Scanned, b: int, precision: str, share: float
+    model: MDGNN, subgraph: SubgraphInside, scanned: Scanned, b: int, precision: str, share: float
 ) -> Tensor:
     """Return a part's share of the loss of ``b`` events; its gradient adds to those of weights and states."""
-    subgraph = model.with_prepared(subgraph)
-    assert subgraph.version is not None
     with arithmetic(subgraph.nodes.device, precision):
-        logits = model.logits(subgraph, scanned.updated_memory(subgraph.nodes, subgraph.version))
+        states = scanned.updated_memory(subgraph.nodes, subgraph.version)
+        logits = model.logits(model.prepared(subgraph), states)
     loss = link_loss(logits) * (len(logits) / b)
     torch.autograd.backward(loss, loss.new_tensor(share))
     return loss.detach()

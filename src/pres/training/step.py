@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,20 +15,8 @@ from pres.data.stream import EventStream
 from pres.errors import DivergedError
 from pres.models import MDGNN, States
 from pres.models.routing import MessageRouting
-from pres.models.subgraph import Subgraph
-from pres.nn.ops import Parts
+from pres.models.sample import Subgraph
 from pres.smoothing import Role, movement
-
-PREPARED_AT_ONCE = 4_096  # events with their neighbours, if several batches or steps fit in
-ALONE = 4  # an event without neighbours takes so many times less room
-
-
-def events_at_once(model: MDGNN, most: int = PREPARED_AT_ONCE) -> int:
-    """Return how many events are looked at together: fewer where hops make each see many times as much."""
-    hops = model.embedding.hops
-    if not hops and model.deliver_to == "endpoints":
-        return ALONE * most
-    return int(most // model.neighbours ** max(0, hops - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,27 +28,15 @@ class Prepared:
     routing: MessageRouting  # who gets mail
     step_size: int  # events per optimiser step
     seed: int  # of "uniform" neighbours
-    subgraph: Subgraph | None  # what the step looks at, if there is one; several look when their turn comes
-    places: Tensor | None  # where the batch's endpoints are among the nodes of the subgraph
-
-    def ready(self, model: MDGNN) -> Prepared:
-        """Return it with what the embedding can make of the subgraph before it has the weights."""
-        return self if self.subgraph is None else replace(self, subgraph=model.with_prepared(self.subgraph))
+    subgraph: Subgraph  # what the first step looks at
 
     def steps(self, model: MDGNN) -> Iterator[tuple[EventStream, Subgraph]]:
-        """Yield the events of each optimiser step, and what it looks at; see `MDGNN.sample`."""
-        if self.subgraph is not None:
-            yield self.batch, self.subgraph
-            return
-        start, whole = self.batch.offset, len(self.batch) // self.step_size * self.step_size
-        together = max(1, events_at_once(model) // self.step_size) * self.step_size
-        edges = [*range(0, whole, together), whole]  # the last step may be shorter than the others
-        for first, stop in pairwise([*edges, len(self.batch)]):
-            if first < stop:
-                b, parts = min(self.step_size, stop - first), self.batch[first:stop]
-                subgraphs = model.sample_batches(parts, self.negatives[first:stop], b, self.seed, start)
-                for i, subgraph in enumerate(subgraphs):
-                    yield parts[i * b : i * b + b], model.with_prepared(subgraph)
+        """Yield the events of each optimiser step, and what it looks at."""
+        batch, size = self.batch, self.step_size
+        yield batch[:size], self.subgraph
+        for start in range(size, len(batch), size):
+            part, negatives = batch[start : start + size], self.negatives[start : start + size]
+            yield part, model.sample(part, negatives, batch.offset, self.seed)
 
 
 @dataclass(frozen=True)
@@ -77,52 +52,21 @@ WHOLE = Accumulation()
 
 
 def prepare(
-    model: MDGNN,
-    batches: EventStream,
-    negatives: Tensor,
-    b: int,
-    step_size: int | None = None,
-    seed: int = 0,
-) -> list[Prepared]:
-    """Return batches to train on; `Prepared.ready` makes each of them ready when its turn comes.
-
-    What many small batches need is found together: at b = 200 that takes a tenth of the operations.
+    model: MDGNN, batch: EventStream, negatives: Tensor, step_size: int | None = None, seed: int = 0
+) -> Prepared:
+    """Return a batch to train on.
 
     Args:
-        model: The model, its memory not beyond the first batch.
-        batches: The events, batch after batch.
-        negatives: Other destinations `[n, count]`.
-        b: Events of a batch; the last may have fewer if it is the only one.
-        step_size: Events per optimiser step; None for one step per batch.
+        model: The model, its memory not beyond the batch.
+        batch: The events.
+        negatives: Other destinations `[b, count]`.
+        step_size: Events per optimiser step; None for one step.
         seed: Of ``"uniform"`` neighbours.
     """
-    parts = [batches[start : start + b] for start in range(0, max(1, len(batches)), b)]
-    step_size = step_size or b
+    size = step_size or max(1, len(batch))
     sending = negatives if model.smoothing is not None and model.smoothing.negatives_send else None
-    routings = model.route_batches(batches, len(parts[0]), sending)
-    subgraphs: Sequence[Subgraph | None] = [None] * len(parts)
-    places: Sequence[Tensor | None] = [None] * len(parts)
-    if step_size >= len(parts[0]):
-        subgraphs = seen = model.sample_batches(batches, negatives, len(parts[0]), seed)
-        places = _places_of_endpoints(routings, seen, batches.num_nodes)
-    fields = parts, torch.split(negatives, b), routings, subgraphs, places
-    return [
-        Prepared(part, of_part, routing, step_size, seed, subgraph, among)
-        for part, of_part, routing, subgraph, among in zip(*fields, strict=True)
-    ]
-
-
-def _places_of_endpoints(
-    routings: Sequence[MessageRouting], subgraphs: Sequence[Subgraph], num_nodes: int
-) -> Sequence[Tensor]:
-    """Return where the endpoints of each batch are among the nodes that its step looks at: all are."""
-    endpoints, nodes = [routing.endpoints for routing in routings], [subgraph.nodes for subgraph in subgraphs]
-    device = nodes[0].device
-    wanted, known = (Parts([len(those) for those in each], device) for each in (endpoints, nodes))
-    keys, sought = (
-        those.number * num_nodes + torch.cat(each) for those, each in ((known, nodes), (wanted, endpoints))
-    )
-    return wanted.split(torch.searchsorted(keys, sought) - known.starts[wanted.number])
+    subgraph = model.sample(batch[:size], negatives[:size], seed=seed)
+    return Prepared(batch, negatives, model.route(batch, sending), size, seed, subgraph)
 
 
 def train_on_batch(
@@ -159,28 +103,14 @@ def train_on_batch(
             memories = states.previous, states.corrected
             objective = loss + model.smoothing.loss(*memories, states.pending, subgraph.roots)
             found |= model.smoothing.stats()
-        for name, value in take_step(objective, found, optimiser, batch, accumulation).items():
+        if accumulation.first:
+            optimiser.zero_grad()
+        torch.autograd.backward(objective, objective.new_tensor(accumulation.share))
+        for name, value in move_weights(objective, found, optimiser, batch, accumulation).items():
             total[name] = total.get(name, 0.0) + len(step) * value
     with torch.no_grad(), arithmetic(device, precision):
-        _take_in(model, prepared, None if prepared.subgraph is None else states)
+        _take_in(model, prepared, states if prepared.step_size >= len(batch) else None)
     return {name: value / len(batch) for name, value in total.items()}
-
-
-def take_step(
-    objective: Tensor,
-    found: dict[str, Tensor],
-    optimiser: torch.optim.Optimizer,
-    batch: EventStream,
-    accumulation: Accumulation,
-) -> dict[str, float]:
-    """Return what was ``found`` as numbers, after adding the objective's gradient to that of the step.
-
-    The weights move with the last batch of a step.
-    """
-    if accumulation.first:
-        optimiser.zero_grad()
-    torch.autograd.backward(objective, objective.new_tensor(accumulation.share))
-    return move_weights(objective, found, optimiser, batch, accumulation)
 
 
 def move_weights(
@@ -190,10 +120,19 @@ def move_weights(
     batch: EventStream,
     accumulation: Accumulation,
 ) -> dict[str, float]:
-    """Move the weights against their gradients if the step has all; return what was ``found``."""
-    known = [*found.values(), objective, _gradient_norm(optimiser)]
-    *values, last_objective, norm = torch.stack([value.detach().double() for value in known]).tolist()
-    _check_finite(last_objective, norm, batch)
+    """Move the weights against their gradients if the step has all; return what was ``found``.
+
+    A loss or a gradient that is not finite raises before it would spoil the weights.
+    """
+    gradients = [p.grad for group in optimiser.param_groups for p in group["params"] if p.grad is not None]
+    known = [*found.values(), objective, torch.nn.utils.get_total_norm(gradients)]
+    *values, loss, norm = torch.stack([value.detach().double() for value in known]).tolist()
+    if not (math.isfinite(loss) and math.isfinite(norm)):
+        what = "a gradient became infinite" if math.isfinite(loss) else f"the loss became {loss}"
+        raise DivergedError(
+            f"{what} in the batch of events {batch.offset:,} to {batch.offset + len(batch) - 1:,}. "
+            "The model keeps the weights it had. Try a smaller lr."
+        )
     if accumulation.last:
         optimiser.step()
     return dict(zip(found, values, strict=True))
@@ -202,8 +141,7 @@ def move_weights(
 def link_loss(logits: Tensor) -> Tensor:
     """Return the mean loss of events, the first of each row `[b, 1 + count]`, plus that of negatives."""
     b, count = logits.shape[0], logits.shape[1] - 1
-    real, share = logits.new_zeros(1, 1 + count), logits.new_full((1, 1 + count), 1 / (b * count))
-    real[0, 0], share[0, 0] = 1, 1 / b
+    real, share = logits.new_tensor([1] + [0] * count), logits.new_tensor([1 / b] + [1 / (b * count)] * count)
     return binary_cross_entropy_with_logits(logits, real.expand_as(logits), share, reduction="sum")
 
 
@@ -211,7 +149,7 @@ def _take_in(model: MDGNN, prepared: Prepared, states: States | None) -> None:
     """Take in the batch; smoothing, if any, observes what that does to memory."""
     batch, routing, smoothing = prepared.batch, prepared.routing, model.smoothing
     if smoothing is None or not smoothing.observes:
-        model.update_state(batch, states, routing=routing, places=prepared.places)
+        model.update_state(batch, states, routing)
         return
     roles: dict[Role, Tensor] = {"event": routing.endpoints}
     if smoothing.negatives_send:  # which makes endpoints of the drawn, too
@@ -221,24 +159,8 @@ def _take_in(model: MDGNN, prepared: Prepared, states: States | None) -> None:
     if states is None:
         states = model.updated_memory(distinct(torch.cat([routing.endpoints, *roles.values()])))
     update = model.pending_update(roles, states)
-    model.update_state(batch, states, routing=routing)
+    model.update_state(batch, states, routing)
     smoothing.observe(*update)
-
-
-def _gradient_norm(optimiser: torch.optim.Optimizer) -> Tensor:
-    """Return the norm of all gradients."""
-    parameters = [p for group in optimiser.param_groups for p in group["params"]]
-    return torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
-
-
-def _check_finite(loss: float, norm: float, batch: EventStream) -> None:
-    """Raise before a step that would spoil the weights."""
-    if not (math.isfinite(loss) and math.isfinite(norm)):
-        what = "a gradient became infinite" if math.isfinite(loss) else f"the loss became {loss}"
-        raise DivergedError(
-            f"{what} in the batch of events {batch.offset:,} to {batch.offset + len(batch) - 1:,}. "
-            "The model keeps the weights it had. Try a smaller lr."
-        )
 
 
 def arithmetic(device: torch.device, precision: str) -> torch.autocast:

@@ -178,8 +178,7 @@ def descend(
         model.reset()
         for batch in batches:
             negatives = sampler.sample(batch, seed=of_epoch).nodes
-            (prepared,) = prepare(model, batch, negatives, len(batch), seed=of_epoch)
-            train_on_batch(model, prepared.ready(model), optimiser)
+            train_on_batch(model, prepare(model, batch, negatives, seed=of_epoch), optimiser)
         yield
     optimiser.zero_grad()
 

@@ -12,7 +12,7 @@ from torch.nn.functional import softplus
 
 from pres.data.stream import EventStream
 from pres.models import MDGNN, States
-from pres.models.subgraph import Subgraph
+from pres.models.sample import Subgraph
 from pres.nn.embedding import Hop
 from pres.nn.ops import Slots
 from pres.paper.theory.exact import MemoryInside
@@ -66,6 +66,7 @@ class EventLoss:
             hops=_of_roots(subgraph.hops, root),
             src=row,
             to=torch.stack([p + row, 2 * p + place], dim=1),
+            apart=False,
         )
         positive, negative = self.model.score(seen, States(**values))
         return softplus(-positive) + softplus(negative[:, 0])
