@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import pydantic
 
 from pres.errors import OptionError, nearest
+
+Model = TypeVar("Model", bound=pydantic.BaseModel)
 
 
 def setting(default: Any, description: str, **checks: Any) -> Any:
@@ -43,3 +46,12 @@ class Settings(pydantic.BaseModel):
             if first["type"] == "value_error":
                 raise OptionError(str(first["ctx"]["error"])) from None
             raise OptionError(f"{first['loc'][0]}={first['input']!r}: {first['msg'].lower()}.") from None
+
+
+def by_schema(schema: type[Model], found: dict[str, Any]) -> Model:
+    """Return what was found in a file by its schema, or raise a `ValueError` about the first thing amiss."""
+    try:
+        return schema.model_validate_json(json.dumps(found))  # as text, tuples and dataclasses are strict too
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}") from None

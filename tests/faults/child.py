@@ -75,13 +75,13 @@ class Killing:
     """
 
     def __init__(self, case: Case) -> None:
-        self.case, self.steps, self.batches = case, 0, 0
+        self.case, self.steps, self.batches = case, "", 0  # a letter for each step: w for a wait
         self.root = str(Path(case.out).parent)
 
-    def step(self) -> None:
+    def step(self, letter: str) -> None:
         """Count a step of storage, before it is done."""
-        self.steps += 1
-        if self.steps == self.case.step:
+        self.steps += letter
+        if len(self.steps) == self.case.step:
             os.kill(os.getpid(), self.case.signal)
 
     def batch(self) -> None:
@@ -94,7 +94,7 @@ class Killing:
         """Hear of everything that Python asks of the system."""
         writing = event == "open" and isinstance(arguments[2], int) and arguments[2] & os.O_ACCMODE
         if (writing or event in OF_THE_SYSTEM) and str(arguments[0]).startswith(self.root):
-            self.step()
+            self.step(event[-1])
 
 
 def draw_nothing(history: Sequence[EpochResult], path: Path) -> Path:
@@ -115,7 +115,7 @@ def work(case: Case, told: str) -> None:
         train_next_batch(self)
 
     def synced(fd: Any) -> None:  # a killed process loses nothing of what the system has
-        killing.step()
+        killing.step("w")
 
     Trainer.train_next_batch = counted  # type: ignore[method-assign]
     os.fsync = synced

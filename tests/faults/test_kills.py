@@ -39,18 +39,20 @@ def test_a_run_killed_at_any_step_of_its_storage_ends_bit_identical(
     whole = Case(str(tmp_path / "whole" / "run"))
     code, said = run(whole, told)
     assert code == 0
-    steps, expected = int(said.split()[-2]), end(whole, told)
-    assert steps >= 50
+    steps, expected = said.split()[-2], end(whole, told)
+    assert len(steps) >= 50
     kills = 0
     for number in SIGNALS if long else SIGNALS[:1]:
-        for step in range(1, steps + 1):
+        for step in range(1, len(steps) + 1):
+            if not long and steps[max(step - 2, 0)] == "w":  # a wait for the disk changes nothing there
+                continue
             case = Case(str(tmp_path / f"{number}-{step}" / "run"), step=step, signal=number)
             kills += killed(case, told)
             if long and not RunFolder(case.out).finished:  # twice
                 kills += killed(again(case), told)
             assert end(dataclasses.replace(case, step=None), told) == expected, case
-    tell(f"{kills} kills at {steps} steps of storage")
-    assert kills >= steps
+    tell(f"{kills} kills at {len(steps)} steps of storage")
+    assert kills >= len(steps.replace("w", ""))
 
 
 def test_a_killed_run_is_not_written_over_and_says_how_it_goes_on(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """The folder of a run: what is in it, that it is never written over, and opening it again."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -10,6 +12,8 @@ import torch
 import pres
 from pres.errors import Notice, OptionError, SourceNotFoundError, StorageError, UnreadableSourceError
 from pres.sampling import NegativeSampler
+from pres.storage import read_json, write_json
+from pres.training.checkpoint import TrainingState, save_tensors
 from pres.training.config import TrainConfig, read_config
 from pres.training.folder import RunFolder
 from pres.training.opened import open_run
@@ -143,3 +147,59 @@ def test_tensorboard_gets_every_epoch(tmp_path: Path) -> None:
     assert values == [(e.epoch, pytest.approx(e.val.ap, abs=1e-6)) for e in run.history]
     with pytest.raises(OptionError, match="needs a folder"):
         pres.fit(made(), EVENTS, tensorboard=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "says"),
+    [
+        ("config.json", {"lr": None}, "lr: field required"),
+        ("config.json", {"batch_size": "100"}, "batch_size: input should be a valid integer"),
+        ("config.json", {"model_options": [1]}, "model_options: input should be"),
+        ("events.json", {"fingerprint": None}, "fingerprint: field required"),
+        ("events.json", {"origin": {"source": 1, "options": {}}}, r"origin\.source: input should be"),
+        ("run.json", {"val": {"ap": 1.0}}, r"val\.auc: field required"),
+        (
+            "run.json",
+            {"history": []},
+            "history: list should have at least 1 item",
+        ),
+        ("run.json", {"best_epoch": None}, "best_epoch: field required"),
+    ],
+)
+def test_what_a_file_lacks_is_one_line(name: str, change: dict[str, Any], says: str, tmp_path: Path) -> None:
+    trained(tmp_path / "a", epochs=1)
+    path = tmp_path / "a" / name
+    found = read_json(path) | change
+    write_json(path, {key: value for key, value in found.items() if value is not None or key not in change})
+    read: dict[str, Callable[[RunFolder], object]] = {
+        "config.json": RunFolder.config, "events.json": RunFolder.events, "run.json": RunFolder.run
+    }  # fmt: skip
+    with pytest.raises(UnreadableSourceError, match=rf"{name} is damaged: ({says})"):
+        read[name](RunFolder(tmp_path / "a"))
+
+
+def test_a_state_that_lacks_something_is_one_line(tmp_path: Path) -> None:
+    for about in ({}, {"epoch": "1", "batch": 0, "sums": {}, "seconds": 0.0, "history": [], "best": None}):
+        save_tensors(tmp_path / "a", {"random.cpu": torch.zeros(0)}, about)
+        with pytest.raises(UnreadableSourceError, match=r"holds no training state: .*epoch"):
+            TrainingState.load(tmp_path / "a")
+
+
+def test_settings_of_a_run_that_were_edited_say_how_they_are_used(tmp_path: Path) -> None:
+    trained(tmp_path / "a", epochs=1)
+    path = tmp_path / "a" / "config.json"
+    path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
+    with pytest.raises(UnreadableSourceError, match="If it was edited, remove its line sha256"):
+        read_config(path)
+    edited = json.loads(path.read_text())
+    del edited["sha256"]
+    path.write_text(json.dumps(edited))
+    assert read_config(path)["seed"] == 1
+
+
+def test_the_remains_of_a_killed_start_do_not_hinder_the_next(tmp_path: Path) -> None:
+    stale = tmp_path / f".a-{'0' * 16}"
+    stale.mkdir()
+    (stale / "config.json").write_text("{")
+    trained(tmp_path / "a", epochs=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

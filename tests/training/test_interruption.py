@@ -4,18 +4,22 @@ import errno
 import os
 import re
 import signal
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import polars as pl
 import pytest
 import torch
 
 import pres
-from pres.errors import DivergedError, OptionError, SourceNotFoundError, StorageError
+from pres.errors import DivergedError, Notice, OptionError, SourceNotFoundError, StorageError
 from pres.models import MDGNN
 from pres.models.registry import build_model
-from pres.training.checkpoint import EpochResult
+from pres.training.checkpoint import EpochResult, TrainingState
 from pres.training.folder import RunFolder
+from pres.training.trainer import Trainer
 from tests.models.conftest import KINDS
 from tests.training.runs import EVENTS, made, results, trained
 
@@ -213,3 +217,81 @@ def test_a_full_disk_is_one_clear_line_and_spoils_nothing(
     assert not [path for path in (tmp_path / "a").iterdir() if re.match(r"\.(?!lock)", path.name)]
     monkeypatch.undo()
     assert results(trained(tmp_path / "a", resume=True)) == results(trained(tmp_path / "b"))
+
+
+@pytest.mark.parametrize("options", [{}, {"step_size": 300}, {"kind": "tgn", "smoothing": pres.PRES()}])
+def test_a_kill_inside_an_epoch_costs_what_was_done_since_the_last_checkpoint(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = trained(tmp_path / "whole", **options)
+    train_next_batch, batches = Trainer.train_next_batch, 0
+
+    def dying(self: Trainer) -> None:
+        nonlocal batches
+        batches += 1
+        if batches == 16:  # in the second epoch, between two batches of a step of three
+            raise RuntimeError("killed")
+        train_next_batch(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "train_next_batch", dying)
+        with pytest.raises(RuntimeError, match="killed"):
+            trained(tmp_path / "a", checkpoint_minutes=0, **options)
+    kept = RunFolder(tmp_path / "a").last()
+    assert (kept.epoch, kept.batch) == (2, 4)
+    assert bool(kept.gradients) == ("step_size" in options)
+    resumed = trained(tmp_path / "a", resume=True, **options)
+    assert results(resumed) == results(whole)
+    assert all(torch.equal(value, whole.last.model[name]) for name, value in resumed.last.model.items())
+
+
+def test_checkpoints_are_by_the_clock_and_only_with_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[tuple[int, int]] = []
+    keep_last, now = RunFolder.keep_last, 0.0
+
+    def keep(self: RunFolder, state: TrainingState) -> None:
+        kept.append((state.epoch, state.batch))
+        keep_last(self, state)
+
+    def minute() -> float:  # every look at the clock is a minute after the one before
+        nonlocal now
+        now += 60
+        return now
+
+    monkeypatch.setattr(RunFolder, "keep_last", keep)
+    monkeypatch.setattr(sys.modules["pres.training.fit"], "time", SimpleNamespace(monotonic=minute))
+    trained(tmp_path / "a", epochs=1, checkpoint_minutes=4)
+    inside = [batch for epoch, batch in kept if epoch == 1 and batch > 0]
+    assert inside == [4, 8] and kept[-1] == (2, 0)
+    kept.clear()
+    pres.fit(made(), EVENTS, batch_size=100, epochs=1, checkpoint_minutes=0)
+    assert kept == []
+    for wrong in (-1, float("nan")):
+        with pytest.raises(OptionError, match="checkpoint_minutes="):
+            trained(tmp_path / "b", checkpoint_minutes=wrong)
+
+
+def test_a_run_may_go_on_with_another_lr_and_its_history_says_so(tmp_path: Path) -> None:
+    trained(tmp_path / "a", epochs=1)
+    with pytest.warns(Notice, match=r"lr is 0\.0005 from epoch 2, batch 1 on, and was 0\.001"):
+        run = trained(tmp_path / "a", resume=True, lr=5e-4)
+    assert [done.lr for done in run.history] == [1e-3, 5e-4]
+    assert pl.read_parquet(tmp_path / "a" / "metrics.parquet")["lr"].to_list() == [1e-3, 5e-4]
+    assert pres.load_run(tmp_path / "a").config["lr"] == 5e-4
+    assert results(run) != results(trained(tmp_path / "b"))
+
+
+def test_a_run_has_one_writer(tmp_path: Path) -> None:
+    def second(done: EpochResult) -> None:
+        before = {path: path.read_bytes() for path in (tmp_path / "a").iterdir()}
+        with pytest.raises(StorageError, match=rf"a is being written by process {os.getpid()} on "):
+            trained(tmp_path / "a", resume=True)
+        with pytest.raises(StorageError, match="was not finished"):
+            trained(tmp_path / "a")
+        assert {path: path.read_bytes() for path in (tmp_path / "a").iterdir()} == before
+        assert RunFolder(tmp_path / "a").best() and RunFolder(tmp_path / "a").config()  # who reads needs none
+
+    trained(tmp_path / "a", epochs=1, on_epoch=second)
+    trained(tmp_path / "a", resume=True)

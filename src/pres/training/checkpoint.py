@@ -18,6 +18,7 @@ from torch import Tensor
 from pres.errors import OptionError, SourceNotFoundError, UnreadableSourceError, one_line
 from pres.evaluation.metrics import LinkMetrics
 from pres.models import MDGNN
+from pres.settings import by_schema
 from pres.storage import write_whole
 
 Tensors = dict[str, Tensor]
@@ -70,7 +71,7 @@ class TrainingState:
         tensors, about, _ = load_tensors(Path(path))
         parts: dict[str, Tensors] = {part: {} for part in PARTS}
         try:
-            progress = _Progress.model_validate_json(json.dumps(about))
+            progress = by_schema(_Progress, about)
             for name, value in tensors.items():
                 part, rest = name.split(".", 1)
                 parts[part][rest] = value

@@ -197,7 +197,7 @@ def _with_state_kept(
     if folder is None:
         return stopped
     if isinstance(stopped, DivergedError):  # inside a batch: its earlier steps may have spoilt the weights
-        return DivergedError(f"{stopped} {_what_is_kept(folder)}")
+        return DivergedError(f"{stopped} {_what_is_kept(folder)} It may go on with a smaller lr.")
     if not trainer.between_batches:  # asked twice
         return KeyboardInterrupt(f"stopped inside {where}. {_what_is_kept(folder)}")
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import typing
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pydantic
 
 from pres.errors import UnreadableSourceError
+from pres.settings import by_schema
 from pres.training.checkpoint import EpochResult
 from pres.training.config import FitConfig
 from pres.training.run import Run
@@ -54,8 +54,6 @@ Result = _of("Result", _run | {"config": _of("FitOptions", _fit), "events": Even
 def check(found: dict[str, Any], schema: type[pydantic.BaseModel], path: Path) -> Any:
     """Return what was found in a file by its schema, or raise the first thing that is missing or mistyped."""
     try:
-        return schema.model_validate_json(json.dumps(found))  # as text, numbers and lists are strict too
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UnreadableSourceError(f"{path} is damaged: {where}: {first['msg'].lower()}.") from None
+        return by_schema(schema, found)
+    except ValueError as error:
+        raise UnreadableSourceError(f"{path} is damaged: {error}.") from None

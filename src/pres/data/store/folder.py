@@ -25,6 +25,7 @@ from pres.data.store.arrays import mapped
 from pres.data.store.seal import seal, sealed
 from pres.data.stream import COLUMNS, EventStream, unchecked
 from pres.errors import OptionError, SourceNotFoundError, StorageError, UnreadableSourceError, one_line
+from pres.settings import by_schema
 from pres.storage import new_folder, storage_errors, user_path
 
 FORMAT = 2
@@ -119,11 +120,9 @@ def _read_about(place: Path, verify: bool) -> _About:
             "Write it anew."
         )
     try:
-        return _About.model_validate_json(json.dumps(found))
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise _damaged(place, f"in {_ABOUT}, {where}: {first['msg'].lower()}") from None
+        return by_schema(_About, found)
+    except ValueError as error:
+        raise _damaged(place, f"in {_ABOUT}, {error}") from None
 
 
 def _damaged(place: Path, what: str) -> UnreadableSourceError:
