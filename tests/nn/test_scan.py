@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from benchmarks.counting import counted
-from pres.nn.scan import linear_scan
+from pres.nn.scan import gated_scan, linear_scan, sums_of_rows
 from tests.oracles.scan import states_one_by_one
 
 D = 3
@@ -122,3 +122,41 @@ def test_operations_grow_by_a_level_where_rows_double() -> None:
     assert large == single
     assert 0 < large - small <= 30 * 4  # 4 levels more
     assert small < 350
+
+
+def test_gates_that_are_shut_have_no_gradient_of_rounding() -> None:
+    draw = torch.Generator().manual_seed(5)
+    gates, begin = torch.randn(64, 2, generator=draw), torch.randn(1, 1, generator=draw)
+    gates[::2, 0] = -60.0  # z is 1e-26 there
+    gates.requires_grad_()
+    torch.autograd.backward(gated_scan(gates.clone(), begin, torch.tensor([0])).sum())
+    assert gates.grad is not None
+    assert float(gates.grad[::2, 1].abs().max()) < 1e-20 and float(gates.grad[1::2, 1].abs().max()) > 1e-3
+
+
+def test_a_scan_of_gates_is_a_linear_one_with_its_gradients() -> None:
+    draw = torch.Generator().manual_seed(6)
+    first = torch.tensor([0, 5, 6, 30])
+    gates, begin, weight = (
+        torch.randn(n, d, generator=draw, dtype=torch.float64) for n, d in ((77, 6), (4, 3), (77, 3))
+    )
+    given = gates.requires_grad_(), begin.requires_grad_()
+    update, new = gates[:, :3].sigmoid(), 2 * gates[:, 3:].sigmoid() - 1
+    expected = linear_scan(1 - update, update * new, begin, first)
+    found = gated_scan(gates.clone(), begin, first)
+    torch.testing.assert_close(found, expected)
+    of_found, of_expected = (torch.autograd.grad((each * weight).sum(), given) for each in (found, expected))
+    torch.testing.assert_close(of_found, of_expected)
+
+
+def test_sums_of_rows_are_those_of_copies_with_their_gradients() -> None:
+    draw = torch.Generator().manual_seed(2)
+    tables = [torch.randn(n, 3, generator=draw, dtype=torch.float64).requires_grad_() for n in (4, 1, 6)]
+    places = [torch.randint(0, len(table), (9,), generator=draw) for table in tables]
+
+    def summed(*tables: Tensor) -> Tensor:
+        return sums_of_rows(*zip(tables, places, strict=True))
+
+    copies = [table[place] for table, place in zip(tables, places, strict=True)]
+    torch.testing.assert_close(summed(*tables), copies[0] + copies[1] + copies[2])
+    assert torch.autograd.gradcheck(summed, tables) and torch.autograd.gradgradcheck(summed, tables)

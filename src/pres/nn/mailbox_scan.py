@@ -13,7 +13,7 @@ from torch.nn.functional import embedding_bag, linear, pad
 from pres.errors import OptionError
 from pres.nn.attention import row_dots, weighted_sums
 from pres.nn.ops import Picked, Ranking, differentiable_gradients, ranking, rows
-from pres.nn.scan import Chains, before_each, gated_scan
+from pres.nn.scan import Chains, before_each, gated_scan, sums_of_rows
 from pres.nn.scan_updater import UPDATED, joined_gates
 
 AGES = 96  # rows of a table of ages, enough for any
@@ -104,30 +104,36 @@ class MailboxScan(nn.Module):
         to_gates = of_mail @ self.mail.weight, of_mail @ self.mail.bias + bias
         age = linear(ages, self.age.weight).to(begin.dtype)
 
-        def sent(weight: Tensor, bias: Tensor, memories: Tensor | None) -> Tensor:
+        of_times, whose = (linear(since.table, of_since), since.place), rows(chains.chain, chains.other)
+
+        def sent(
+            weight: Tensor, bias: Tensor, memories: Tensor | None, *more: tuple[Tensor, Tensor]
+        ) -> Tensor:
             """Return `[h, ...]`, mails or what gates make of them; but for memories where there are none."""
             own, partner, own_code, partner_code, feature = torch.split(weight, self.sizes, dim=1)
-            of_own, of_partner = linear(encoding, own_code), linear(encoding, partner_code)
+            of_own, of_partner = linear(encoding, own_code, bias), linear(encoding, partner_code)
             if memories is not None:
                 of_own, of_partner = of_own + linear(memories, own), of_partner + linear(memories, partner)
-            found = rows(linear(features, feature, bias), chains.event).add_(rows(of_own, chains.chain))
-            return found.add_(rows(of_partner, rows(chains.chain, chains.other)))
+            if features.shape[1]:
+                more = (linear(features, feature), chains.event), *more
+            return sums_of_rows((of_own, chains.chain), (of_partner, whose), *more)
 
         def scan(mails: Tensor, gates: Tensor, query: Tensor, asker: Tensor) -> tuple[Tensor, Tensor]:
             table = torch.cat([mails.to(begin.dtype), stored])
             read = reading.read(query.to(begin.dtype), asker, table, age)
-            gates = torch.addmm(gates, read, of_read.T).add_(rows(linear(since.table, of_since), since.place))
+            # In place: a sum of its own takes as long as a quarter of the product.
+            gates = gates.addmm_(*(each.to(gates.dtype) for each in (read, of_read.T)))
             return gated_scan(gates, begin, chains.first), table[: len(mails)]
 
         with torch.set_grad_enabled(self.passes == 1 and torch.is_grad_enabled()):
-            mails, gates = sent(*to_mails, begin), sent(*to_gates, begin)
+            mails, gates = sent(*to_mails, begin), sent(*to_gates, begin, of_times)
             states, mails = scan(mails, gates, self.query(begin), chains.chain)
         if self.passes == 1:
             return states, mails
         before = before_each(states, begin, chains.first)  # what it teaches would be about the first pass
         of_memories = linear(before, own) + linear(rows(before, chains.other), partner)
         mails = sent(*to_mails, None) + of_memories
-        gates = sent(*to_gates, None) + linear(of_memories, of_mail)
+        gates = sent(*to_gates, None, of_times) + linear(of_memories, of_mail)
         return scan(mails, gates, self.query(before), torch.arange(len(chains), device=begin.device))
 
 

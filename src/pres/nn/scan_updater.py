@@ -8,7 +8,7 @@ from torch.nn.functional import linear
 
 from pres.errors import OptionError
 from pres.nn.ops import Picked, rows
-from pres.nn.scan import Chains, before_each, gated_scan
+from pres.nn.scan import Chains, before_each, gated_scan, sums_of_rows
 
 UPDATED = -1.0  # where the bias of the update gate begins: at first a memory keeps most of itself
 
@@ -62,15 +62,14 @@ class ScanUpdater(nn.Module):
         own, own_code, partner, partner_code, event = torch.split(weight, self.sizes, dim=1)
         feature, time = torch.split(event, [features.shape[1], since.table.shape[1]], dim=1)
         nodes, whose = torch.cat([begin, encoding], dim=1), rows(chains.chain, chains.other)
-        # Added in place: sums of their own take as long as a third of the products.
-        gates = rows(linear(since.table, time, bias), since.place)
+        of_node = linear(nodes, torch.cat([own, own_code], dim=1), bias), chains.chain
+        known = [of_node, (linear(since.table, time), since.place)]
         if features.shape[1]:
-            gates = gates.add_(rows(linear(features, feature), chains.event))
-        gates = gates.add_(rows(linear(nodes, torch.cat([own, own_code], dim=1)), chains.chain))
+            known.append((linear(features, feature), chains.event))
         if self.passes == 1:
             of_partner = linear(nodes, torch.cat([partner, partner_code], dim=1))
-            return gated_scan(gates.add_(rows(of_partner, whose)), begin, chains.first)
-        gates = gates.add_(rows(linear(encoding, partner_code), whose))
+            return gated_scan(sums_of_rows(*known, (of_partner, whose)), begin, chains.first)
+        gates = sums_of_rows(*known, (linear(encoding, partner_code), whose))
         with torch.no_grad():  # what the second pass reads of the first teaches nothing
             after = gated_scan(gates + rows(linear(begin, partner), whose), begin, chains.first)
             before = before_each(after, begin, chains.first)

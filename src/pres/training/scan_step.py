@@ -11,6 +11,7 @@ from pres.data.stream import EventStream
 from pres.models import MDGNN
 from pres.models.sample import SubgraphInside
 from pres.models.scanned import Scanned, Window
+from pres.nn.ops import rows
 from pres.smoothing import movement
 from pres.training.step import WHOLE, Accumulation, arithmetic, link_loss, move_weights
 
@@ -71,9 +72,12 @@ def train_on_scan(
         scanned = model.scanned(prepared.window)
     if accumulation.first:
         optimiser.zero_grad()
-    read = replace(scanned, states=scanned.states.detach().requires_grad_())
+    read, of_states = replace(scanned, states=scanned.states.detach()), torch.zeros_like(scanned.states)
     share = accumulation.share
-    parts = [_train_on_part(model, subgraph, read, b, precision, share) for subgraph in prepared.subgraphs]
+    parts = [
+        _train_on_part(model, subgraph, read, of_states, b, precision, share)
+        for subgraph in prepared.subgraphs
+    ]
     loss = objective = torch.stack(parts).sum()
     begin, end, moved = (
         scanned.begin,
@@ -81,7 +85,7 @@ def train_on_scan(
         torch.ones_like(prepared.window.chains.node, dtype=torch.bool),
     )
     found = {"loss": loss, "movement": movement(begin, end.detach(), moved)}
-    learned, gradients = [scanned.states], [read.states.grad]
+    learned, gradients = [scanned.states], [of_states]
     if model.smoothing is not None:
         objective = loss + model.smoothing.loss(begin, end, moved, moved.nonzero().squeeze(1))
         found |= model.smoothing.stats()
@@ -95,12 +99,26 @@ def train_on_scan(
 
 
 def _train_on_part(
-    model: MDGNN, subgraph: SubgraphInside, scanned: Scanned, b: int, precision: str, share: float
+    model: MDGNN,
+    subgraph: SubgraphInside,
+    scanned: Scanned,
+    of_states: Tensor,
+    b: int,
+    precision: str,
+    share: float,
 ) -> Tensor:
-    """Return a part's share of the loss of ``b`` events; its gradient adds to those of weights and states."""
+    """Return a part's share of the loss of ``b`` events.
+
+    Its gradient adds to those of the weights, and by the states ``of_states`` `[h, d]`: the few that a part
+    reads are a leaf, as a gradient of its own for all would take as much room as all.
+    """
+    states = scanned.updated_memory(subgraph.nodes, subgraph.version)
+    states.memory.requires_grad_()
     with arithmetic(subgraph.nodes.device, precision):
-        states = scanned.updated_memory(subgraph.nodes, subgraph.version)
         logits = model.logits(model.prepared(subgraph), states)
     loss = link_loss(logits) * (len(logits) / b)
     torch.autograd.backward(loss, loss.new_tensor(share))
+    assert states.memory.grad is not None
+    inside = (subgraph.version >= 0).nonzero().squeeze(1)
+    of_states.index_add_(0, rows(subgraph.version, inside), rows(states.memory.grad, inside))
     return loss.detach()
