@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pres.serving import OnlineModel
     from pres.smoothing import PRES
     from pres.training import Run, fit, load_run
-    from pres.training.batch_size import advise
+    from pres.training.batch_size import find_batch_size
     from pres.tuning import diagnose
     from pres.tuning.state_bytes import state_bytes
 
@@ -43,7 +43,6 @@ __all__ = [
     "OnlineModel",
     "PresError",
     "Run",
-    "advise",
     "build_model",
     "classify",
     "compare",
@@ -51,6 +50,7 @@ __all__ = [
     "diagnose",
     "evaluate",
     "evaluation",
+    "find_batch_size",
     "fit",
     "load",
     "load_run",
@@ -82,7 +82,7 @@ _HOME = {
     "OnlineModel": "pres.serving",
     "PresError": "pres.errors",
     "Run": "pres.training",
-    "advise": "pres.training.batch_size",
+    "find_batch_size": "pres.training.batch_size",
     "build_model": "pres.models.registry",
     "classify": "pres.evaluation",
     "compare": "pres.evaluation",

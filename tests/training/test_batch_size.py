@@ -13,7 +13,7 @@ from pres.errors import Notice, OptionError
 from pres.models import MDGNN
 from pres.models.registry import build_model
 from pres.training import batch_size as advice
-from pres.training.batch_size import Advice, advise
+from pres.training.batch_size import Advice, find_batch_size
 from pres.training.config import FitConfig
 from pres.training.trainer import Trainer
 from pres.tuning.compare import try_batches
@@ -53,15 +53,15 @@ def lost_share(size: int, train: EventStream | None = None) -> float:
 def test_losses_are_predicted_in_proportion_to_lost_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advice, "PROBED", (200, 250))
     fixed_probes(monkeypatch, {200: 0.90, 250: 0.89})
-    found = advise(EVENTS, "jodie", tolerance=0.5, sizes=(200, 210, 225, 250))
+    found = find_batch_size(EVENTS, "jodie", tolerance=0.5, sizes=(200, 210, 225, 250))
     probe = EVENTS[: len(EVENTS.split().train)].split().train
     rate = 1.0 / (lost_share(250, probe) - lost_share(200, probe))  # points of AP per share of updates
     for size in (200, 210, 225, 250):
         assert found.lost_updates[size] == pytest.approx(lost_share(size))
         assert found.predicted[size] == pytest.approx(rate * (lost_share(size) - lost_share(200)))
     assert found.batch_size == max(size for size in (200, 210, 225) if found.predicted[size] <= 0.5)
-    assert advise(EVENTS, "jodie", tolerance=1.1, sizes=(250,)).batch_size == 250
-    assert advise(EVENTS, "jodie", tolerance=0.0, sizes=(250,)).batch_size == 200
+    assert find_batch_size(EVENTS, "jodie", tolerance=1.1, sizes=(250,)).batch_size == 250
+    assert find_batch_size(EVENTS, "jodie", tolerance=0.0, sizes=(250,)).batch_size == 200
     assert "leave out" in str(found) and found.to_dict()["batch_size"] == found.batch_size
 
 
@@ -69,7 +69,7 @@ def test_a_scan_loses_steps_and_no_updates(monkeypatch: pytest.MonkeyPatch) -> N
     events = pres.load("synthetic", num_events=40_000)
     monkeypatch.setattr(advice, "PROBED", (200, 1_000))
     fixed_probes(monkeypatch, {200: 0.90, 1_000: 0.88})
-    found = advise(
+    found = find_batch_size(
         events, lambda part: build_model("jodie", part, SCAN), tolerance=0.5, preset="large", epochs=4
     )
     train = len(events.split().train)
@@ -124,26 +124,26 @@ def test_probes_are_whole_epochs_however_often_training_validates(monkeypatch: p
             trained.append(self)
 
     monkeypatch.setattr(advice, "Trainer", Noted)
-    advise(EVENTS, lambda part: build_model("jodie", part, SCAN), validate_every=300)
+    find_batch_size(EVENTS, lambda part: build_model("jodie", part, SCAN), validate_every=300)
     assert trained and all([done.share for done in of.history] == [1.0] for of in trained)
 
 
 def test_a_probe_that_gains_predicts_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advice, "PROBED", (200, 250))
     fixed_probes(monkeypatch, {200: 0.90, 250: 0.91})
-    found = advise(EVENTS, "jodie", sizes=(250,))
+    found = find_batch_size(EVENTS, "jodie", sizes=(250,))
     assert set(found.predicted.values()) == {0.0} and found.batch_size == 250
 
 
 def test_a_batch_size_is_found_and_trained_with(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Advice] = []
-    real = advice.advise
+    real = advice.find_batch_size
 
     def noted(*arguments: object, **options: object) -> Advice:
         seen.append(real(*arguments, **options))  # type: ignore[arg-type]
         return seen[-1]
 
-    monkeypatch.setattr(advice, "advise", noted)
+    monkeypatch.setattr(advice, "find_batch_size", noted)
     monkeypatch.setattr(advice, "PROBED", (200, 250))
     with pytest.warns(Notice, match=r"auto': batches of .* Weights move every 200 events"):
         run = pres.fit(made(), EVENTS, batch_size="auto", tolerance=100.0, epochs=1)
@@ -155,10 +155,10 @@ def test_a_batch_size_is_found_and_trained_with(monkeypatch: pytest.MonkeyPatch)
 
 def test_what_cannot_be_probed_is_one_clear_line() -> None:
     with pytest.raises(OptionError, match="1,400 training events are too few to probe"):
-        advise(EVENTS[:2_000], "jodie")
+        find_batch_size(EVENTS[:2_000], "jodie")
     for wrong in (-1, "some", float("nan"), True):
         with pytest.raises(OptionError, match=f"tolerance={wrong!r}: the loss that is accepted"):
-            advise(EVENTS, "jodie", tolerance=wrong)  # type: ignore[arg-type]
+            find_batch_size(EVENTS, "jodie", tolerance=wrong)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"tolerance=1\.0 is for batch_size='auto'"):
         pres.fit(made(), EVENTS, tolerance=1.0)
     own = made()

@@ -56,11 +56,10 @@ def diagnose(
     )
     advice = None
     if advise is not None:
-        from pres.training.batch_size import TOLERANCE
-        from pres.training.batch_size import advise as run_probes
+        from pres.training.batch_size import TOLERANCE, find_batch_size
 
         with stoppable("stopped while probing batch sizes. Nothing is kept."):
-            advice = run_probes(
+            advice = find_batch_size(
                 events, advise, tolerance=TOLERANCE if tolerance is None else tolerance, on_probe=say_probe
             )
     if png is not None:

@@ -53,7 +53,7 @@ class Advice:
         )
 
 
-def advise(
+def find_batch_size(
     events: EventStream,
     model: str | Callable[[EventStream], MDGNN] = "tgn",
     *,
@@ -132,7 +132,7 @@ def options_for(
     tolerance = TOLERANCE if tolerance is None else tolerance
     known = torch.get_rng_state()  # that there were probes is not to change the training
     try:
-        advice = advise(
+        advice = find_batch_size(
             events, lambda part: kind(part, **made_with), tolerance=tolerance, on_probe=on_probe, **given
         )
     finally:

@@ -53,7 +53,7 @@ def fit(
         on_epoch: Called after every epoch, for instance to print it.
         checkpoint_minutes: How much work inside an epoch a kill can cost at most, with ``out``.
         tolerance: With ``batch_size="auto"``: the points of AP that a larger batch may lose, by default 0.5;
-            see `advise`.
+            see `find_batch_size`.
         **options: The fields of `FitConfig`.
     """
     folder = None if out is None else RunFolder(out)
