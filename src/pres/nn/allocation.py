@@ -61,6 +61,8 @@ def lengthened(rows: Tensor, count: int, fill: Tensor | float = 0, dim: int = 0)
     The result may have room behind it, which the next call uses: a row at a time costs O(1) in the long run.
     It takes the place of ``rows``, whose storage must be its own.
     """
+    if not count:
+        return rows
     size, wanted = rows.shape[dim], rows.shape[dim] + count
     room = _room(rows, dim)
     shape = list(rows.shape)

@@ -132,6 +132,8 @@ class NodeEncoding(nn.Module):
     def grow(self, events: EventStream) -> None:
         """Draw the encodings of a stream's new nodes: those that they would have had from the beginning."""
         known = len(self.table)
+        if known == events.num_nodes:
+            return
         self.table = lengthened(self.table, events.num_nodes - known)
         self._draw(known)
 

@@ -84,7 +84,8 @@ class MemoryStore(nn.Module):
 
     def grow(self, events: EventStream) -> None:
         """Make room for a stream's new nodes."""
-        self.add_nodes(events.num_nodes - self.num_nodes)
+        if events.num_nodes > self.num_nodes:
+            self.add_nodes(events.num_nodes - self.num_nodes)
 
     def snapshot(self) -> dict[str, Tensor]:
         """Return a copy of the whole state."""

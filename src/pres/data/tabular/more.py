@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 import torch
 from torch import Tensor
@@ -92,6 +93,12 @@ def _numeric(table: Table, events: EventStream, features: Any) -> Tensor | None:
             raise OptionError(f"features were given, but '{events.info.title}' has no numeric ones.")
         return None
     width = events.x.shape[1]
+    plain = isinstance(features, np.ndarray) and features.dtype.kind in "fiu"
+    if plain and features.shape == (table.frame.height, width):
+        with np.errstate(over="ignore"):
+            x = torch.from_numpy(features.astype(np.float32))
+        if bool(x.isfinite().all()):
+            return x  # as if read column by column, which costs a millisecond and more
     if features is not None:
         _, x = features_apart(table.where, features, table.frame.height)
         if x.shape[1] != width:

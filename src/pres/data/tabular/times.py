@@ -39,6 +39,8 @@ def parsed_times(table: Table, column: str) -> pl.Series:
     times = as_text(table.frame.get_column(column))
     if times.dtype == pl.String:
         times = _times_from_text(table, times)
+    if times.dtype == pl.Int64 and not times.null_count():
+        return times.alias(column)
     missing = times.is_null()
     check_filled(table, times.alias(column), missing, "every event needs a time")
     return (times.cast(pl.Datetime("ms")) if isinstance(times.dtype, pl.Date) else times).alias(column)
@@ -52,6 +54,8 @@ def time_values(table: Table, times: pl.Series, whole_seconds: bool) -> Tensor:
     if not times.dtype.is_numeric():
         problem = f"a time is a number, a date or ISO text, not {type_name(times)}."
         raise bad_value(table, times, 0, problem)
+    if times.dtype == pl.Int64 and not times.null_count():
+        return as_tensor(times)
     fractional = times.dtype.is_float() or (isinstance(times.dtype, pl.Decimal) and times.dtype.scale > 0)
     values = times.cast(pl.Float64 if fractional else pl.Int64, strict=False)
     unusable = ~values.is_finite().fill_null(False)
