@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
-from torch import Tensor
-
 from pres.data.info import Origin
+from pres.data.store.columns import ColumnLists
 from pres.data.store.folder import is_store, open_store
 from pres.data.stream import EventStream
 from pres.data.tabular.build import stream_of_rows
@@ -70,7 +68,7 @@ def read(
             raise OptionError(f"{source} is a store, written once for all; leave out {', '.join(settled)}.")
         return open_store(source)
     rows = open_rows(source, header=header, separator=separator)
-    return stream_of_rows(rows, options, origin_of(source, options), lambda _: _InMemory())
+    return stream_of_rows(rows, options, origin_of(source, options), lambda _: ColumnLists())
 
 
 OPTIONS = {name: p.default for name, p in inspect.signature(read).parameters.items() if name != "source"}
@@ -92,27 +90,3 @@ def origin_of(source: Any, options: dict[str, Any]) -> Origin | None:
             return None
         given[name] = value
     return Origin(str(Path(source).absolute()) if isinstance(source, str | Path) else None, given)
-
-
-class _InMemory:
-    """The columns of a stream in memory."""
-
-    def __init__(self) -> None:
-        self._columns: dict[str, list[Tensor]] = {}
-
-    def append(self, **columns: Tensor | None) -> None:
-        for name, values in columns.items():
-            if values is not None:
-                self._columns.setdefault(name, []).append(values)
-
-    def add(self, name: str, values: Tensor) -> None:
-        self._columns[name] = [values]
-
-    def sort(self) -> None:
-        order = torch.argsort(self.tensors()["t"], stable=True)
-        self._columns = {name: [values[order]] for name, values in self.tensors().items()} | {"row": [order]}
-
-    def tensors(self) -> dict[str, Tensor]:
-        return {
-            name: parts[0] if len(parts) == 1 else torch.cat(parts) for name, parts in self._columns.items()
-        }

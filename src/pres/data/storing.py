@@ -86,8 +86,6 @@ def _columns(
         if source.casefold() == "synthetic":
             return _of_synthetic(place, options, at_once, begin("making", None))
         return _of_stream(events_from(source, options), place, at_once)
-    if isinstance(source, str) and not names_a_file(source):
-        return events_from(source, options)  # which knows the names of datasets, and says so
     for name in options:
         if name not in OPTIONS:
             raise OptionError(f"reading a table has no option {name!r}.{nearest(name, OPTIONS)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
+import torch
 from torch import Tensor
 
 from pres.data.store.arrays import ArrayFile, mapped, spans, write_tensor
@@ -69,3 +70,31 @@ class ColumnFiles:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class ColumnLists:
+    """The columns of a stream in memory, as `ColumnFiles` has them on disk."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, list[Tensor]] = {}
+
+    def append(self, **columns: Tensor | None) -> None:
+        """Put the next rows of columns in."""
+        for name, values in columns.items():
+            if values is not None:
+                self._columns.setdefault(name, []).append(values)
+
+    def add(self, name: str, values: Tensor) -> None:
+        """Put in a column that is there as a whole."""
+        self._columns[name] = [values]
+
+    def sort(self) -> None:
+        """Put all rows into the order of time, and add the column ``row``."""
+        order = torch.argsort(self.tensors()["t"], stable=True)
+        self._columns = {name: [values[order]] for name, values in self.tensors().items()} | {"row": [order]}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the columns by name."""
+        return {
+            name: parts[0] if len(parts) == 1 else torch.cat(parts) for name, parts in self._columns.items()
+        }

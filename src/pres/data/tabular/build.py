@@ -7,7 +7,7 @@ together tell (the ids, the type of the times, the levels of categories) is foun
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 import polars.selectors as cs
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from pres.data.ids import IdMap, positions
 from pres.data.info import SECONDS_PER_UNIT, Origin, StreamInfo, epoch_unit
+from pres.data.store.columns import ColumnFiles, ColumnLists
 from pres.data.stream import EventStream, unchecked
 from pres.data.tabular.columns import Columns, resolve_columns
 from pres.data.tabular.rows import Rows, Table
@@ -41,22 +42,6 @@ _LEAST_SPAN = 1e-30  # of times
 _COLUMN_OPTIONS = ("src", "dst", "t", "x", "categories", "label")
 
 
-class Sink(Protocol):
-    """Where the columns of a stream go."""
-
-    def append(self, **columns: Tensor | None) -> None:
-        """Take the next rows of columns; one that is None is not there."""
-
-    def add(self, name: str, values: Tensor) -> None:
-        """Take a column that is there as a whole."""
-
-    def sort(self) -> None:
-        """Put all rows into the order of time; add the column ``row`` of where each was."""
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return the columns by name."""
-
-
 Keep = Callable[[pl.DataFrame], pl.LazyFrame]  # puts the parsed columns of a part somewhere
 
 
@@ -64,7 +49,7 @@ def stream_of_rows(
     rows: Rows,
     options: dict[str, Any],
     origin: Origin | None,
-    sink: Callable[[int], Sink],
+    sink: Callable[[int], ColumnFiles | ColumnLists],
     keep: Keep = pl.DataFrame.lazy,
     at_once: int | None = None,
     show: Callable[[int], None] = lambda _: None,
