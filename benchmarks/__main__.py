@@ -11,6 +11,7 @@ from benchmarks import (
     evaluating,
     growing,
     loading,
+    online,
     peers,
     sampling,
     scale,
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "scale": scale.run,
     "cost": cost.run,
     "growing": growing.run,
+    "online": online.run,
 }
 
 

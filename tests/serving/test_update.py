@@ -11,7 +11,14 @@ import torch
 import pres
 from pres.data import GrowingStream
 from pres.data.tabular.rows import open_table
-from pres.errors import ColumnError, OptionError, SourceNotFoundError, StorageError
+from pres.errors import (
+    ColumnError,
+    Notice,
+    OptionError,
+    SourceNotFoundError,
+    StorageError,
+    UnreadableSourceError,
+)
 from pres.evaluation.link import link_scores
 from pres.evaluation.scorer import BatchReading
 from pres.sampling import NegativeSampler, TemporalBatches
@@ -90,7 +97,28 @@ def test_updates_one_after_another_are_as_one_replay(run: Path) -> None:
     assert torch.allclose(online.score(*asked(rows)).score, expected, atol=1e-6)
     assert [path.name for path in sorted((run / "updates").iterdir())] == ["000001", "000002"]
     assert not (run / "updates/000001/state.safetensors").exists()  # the newest holds all of it
-    assert read_json(run / "updates/000001/update.json") == first.to_dict()
+    told = read_json(run / "updates/000001/update.json")
+    assert told.pop("checksum") and told == first.to_dict()
+
+
+def test_a_damaged_memory_is_made_again_and_damaged_events_are_told(run: Path) -> None:
+    rows = log()
+    updated(run, rows[BEGUN:800])
+    updated(run, rows[800:1_111])
+    expected = pres.OnlineModel.open(run)
+    state, events = (run / "updates/000002" / name for name in ("state.safetensors", "events.parquet"))
+    whole = bytearray(state.read_bytes())
+    whole[-100] ^= 1
+    for damaged in (bytes(whole), None):
+        state.write_bytes(damaged) if damaged else state.unlink()
+        with pytest.warns(Notice, match="The memory is made again from the events"):
+            again = pres.OnlineModel.open(run)
+        assert (again.position, again.committed) == (expected.position, expected.committed)
+        pairs = asked(rows[:1_111])
+        assert torch.allclose(again.score(*pairs).score, expected.score(*pairs).score, atol=1e-6)
+    events.write_bytes(events.read_bytes()[:-9])
+    with pytest.raises(UnreadableSourceError, match=r"events\.parquet is damaged"):
+        pres.OnlineModel.open(run)
 
 
 def test_events_are_told_before_they_are_taken_in(run: Path) -> None:

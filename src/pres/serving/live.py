@@ -14,8 +14,9 @@ import torch
 from pres.data.growing import GrowingStream
 from pres.data.stream import EventStream
 from pres.data.tabular.more import MoreEvents
-from pres.errors import UnreadableSourceError, one_line
+from pres.errors import SourceNotFoundError, UnreadableSourceError, notify, one_line
 from pres.models import MDGNN
+from pres.storage import checksum, read_json
 from pres.training.checkpoint import load_into, load_tensors
 from pres.training.opened import open_run
 
@@ -40,11 +41,14 @@ def open_live(folder: str | Path, device: str = "cpu", source: str | Path | None
         return LiveRun(run.config, run.events, run.model, ids)
     growing = GrowingStream(run.events)
     for place in places:
-        more, further = _read_events(place / EVENTS)
+        more, further = _read_events(place)
         growing.extend(more)
         ids += further
     run.model.grow(growing.events)
-    load_into(run.model, load_tensors(places[-1] / STATE)[0])
+    try:
+        load_into(run.model, load_tensors(places[-1] / STATE)[0])
+    except (SourceNotFoundError, UnreadableSourceError) as error:
+        notify(f"{error} The memory is made again from the events, by the weights of the run.")
     return LiveRun(run.config, growing.events, run.model, ids)
 
 
@@ -70,7 +74,12 @@ def write_events(events: EventStream, ids: list[Hashable], path: Path) -> None:
     pl.DataFrame(columns).write_parquet(path)
 
 
-def _read_events(path: Path) -> tuple[MoreEvents, list[Hashable]]:
+def _read_events(place: Path) -> tuple[MoreEvents, list[Hashable]]:
+    path, told = place / EVENTS, read_json(place / RESULT)
+    if not path.is_file():
+        raise SourceNotFoundError(f"{path}: no such file.")
+    if told.get("checksum") != checksum(path):
+        raise UnreadableSourceError(f"{path} is damaged: it is not what its checksum says.")
     try:
         frame = pl.read_parquet(path)
         wide = {

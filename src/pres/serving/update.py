@@ -25,7 +25,7 @@ from pres.models.scratch import copy_of
 from pres.sampling import NegativeSampler
 from pres.serving.live import EVENTS, RESULT, STATE, UPDATES, updates_of, write_events
 from pres.serving.online import Late, Observed, OnlineModel
-from pres.storage import new_folder, take, write_json
+from pres.storage import checksum, new_folder, take, write_json
 from pres.training.checkpoint import save_tensors
 from pres.training.folder import RunFolder
 
@@ -101,7 +101,7 @@ def update(
         with new_folder(place) as made:
             write_events(online.events[first:], kept, made / EVENTS)
             save_tensors(made / STATE, online.state(), {})
-            write_json(made / RESULT, done.to_dict())
+            write_json(made / RESULT, done.to_dict() | {"checksum": checksum(made / EVENTS)})
             _draw(done.over_time, online.events.info.title, made / "prequential.png")
         for old in places:  # the memory of the newest holds all that they had
             (old / STATE).unlink(missing_ok=True)
