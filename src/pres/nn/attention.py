@@ -142,12 +142,11 @@ class _Attend(torch.autograd.Function):
         # A query in the rows' space, for all tables side by side.
         turned_all = torch.bmm(of_head, key.view(heads, size, -1)).view(heads * m, sum(widths))
         turned = torch.split(turned_all, widths, dim=1)
-        asking, starts = _per_head(slots.query, heads, q), _per_head(slots.starts, heads, s)
-        asker = asking if asked.asker is None else _per_head(asked.of_slots, heads, m)
-        places = [part.place.repeat(heads) for part in rows]
-        score = dots(turned[0], tables[0], asker, places[0])
-        for vectors, table, place in zip(turned[1:], tables[1:], places[1:], strict=True):
-            score += dots(vectors, table, asker, place)
+        starts, places = _per_head(slots.starts, heads, s), [part.place.repeat(heads) for part in rows]
+        asking = turned_all
+        if asked.asker is not None:
+            asking = turned_all.index_select(0, _per_head(asked.asker, heads, m))
+        score = row_dots(torch.split(asking, widths, dim=1), tables, places, starts)
         weight = softmax(slots.pad(score.view(heads, s)), slots)
         kept = weight if keep is None else weight * keep
         packed = slots.pack(kept)
@@ -161,7 +160,7 @@ class _Attend(torch.autograd.Function):
         )
         ctx.save_for_backward(query, key, value, bias, weight, total, read, *tables)
         ctx.rows, ctx.asked, ctx.keep, ctx.turned = rows, asked, keep, turned
-        ctx.places, ctx.asking, ctx.starts, ctx.kept = places, asking, starts, packed
+        ctx.places, ctx.starts, ctx.kept = places, starts, packed
         return found.transpose(0, 1).reshape(q, dim)
 
     @staticmethod
@@ -189,10 +188,8 @@ class _Attend(torch.autograd.Function):
         of_bias = (of_heads * total).sum(1).flatten()
         of_value = torch.bmm(of_heads.transpose(1, 2), read).view_as(value)
         of_read = torch.bmm(of_heads, value.view(heads, size, -1)).view(heads * q, sum(widths))
-        of_reads, asking = torch.split(of_read, widths, dim=1), ctx.asking
-        of_weight = dots(of_reads[0], tables[0], asking, ctx.places[0])
-        for vectors, table, place in zip(of_reads[1:], tables[1:], ctx.places[1:], strict=True):
-            of_weight += dots(vectors, table, asking, place)
+        of_reads = torch.split(of_read, widths, dim=1)
+        of_weight = row_dots(of_reads, tables, ctx.places, ctx.starts)
         of_weight = slots.pad(of_weight.view(heads, len(slots))) + of_total
         if keep is not None:
             of_weight *= keep
@@ -250,30 +247,34 @@ def _of_table(
     return part.spread(sums)
 
 
-def dots(vectors: Tensor, table: Tensor, vector: Tensor, place: Tensor) -> Tensor:
-    """Return `[s]`, the inner products of ``vectors[vector]`` and ``table[place]``, without a copy of either.
+def row_dots(
+    vectors: Sequence[Tensor],
+    tables: Sequence[Tensor],
+    places: Sequence[Tensor],
+    starts: Tensor,
+    add: Tensor | None = None,
+) -> Tensor:
+    """Return `[s]`, the inner products of each vector with its rows, summed over several tables.
 
-    It is what the gradient of a weighted sum by its weights takes, hence the name of the kernel.
+    Products of a matrix that are wanted at few places, without a copy of a row: half of the time that the
+    gradient of `weighted_sums` by its weights takes, which is the same.
+
+    Args:
+        vectors: For each table, the part `[q, d]` of the vectors that meets its rows.
+        tables: The rows `[n, d]`.
+        places: For each table, the row `[s]` of each product.
+        starts: Where the products of each vector `[q]` begin.
+        add: What is added to the products `[s]`.
     """
-    found: Tensor = torch.ops.aten._embedding_bag_per_sample_weights_backward(
-        vectors, table, place, place[:0], vector, 0
-    )
+    q, s = len(starts), len(places[0])
+    found = vectors[0].new_zeros(s) if add is None else add
+    edges = pad(starts, (0, 1), value=s)
+    for vector, table, place in zip(vectors, tables, places, strict=True):
+        if len(table) * q < s:  # or there would be more products than the kernel believes possible
+            table = pad(table, (0, 0, 0, -(-s // q) - len(table)))
+        wanted = torch.sparse_csr_tensor(edges, place, found, (q, len(table)), check_invariants=False)
+        found = torch.sparse.sampled_addmm(wanted, vector, table.T).values()
     return found
-
-
-def row_dots(vectors: Tensor, table: Tensor, place: Tensor, add: Tensor | None = None) -> Tensor:
-    """Return `[q, k]`, the inner product of each vector `[q, d]` with its rows ``table[place]`` `[q, k, d]`.
-
-    To them ``add`` `[q k]` is added. It takes half of the time of `dots`.
-    """
-    q, k = place.shape
-    values = vectors.new_zeros(q * k) if add is None else add
-    if len(table) < k:  # or there would be more products than the kernel believes possible
-        table = pad(table, (0, 0, 0, k - len(table)))
-    starts, size = torch.arange(0, q * k + 1, k, device=place.device), (q, len(table))
-    wanted = torch.sparse_csr_tensor(starts, place.flatten(), values, size, check_invariants=False)
-    found: Tensor = torch.sparse.sampled_addmm(wanted, vectors, table.T)
-    return found.values().view(q, k)
 
 
 def weighted_sums(table: Tensor, place: Tensor, starts: Tensor, weight: Tensor) -> Tensor:

@@ -213,7 +213,7 @@ class _Read(torch.autograd.Function):
     def forward(ctx: Any, reading: Reading, query: Tensor, table: Tensor, by_age: Tensor) -> Tensor:
         row = reading.row
         queries, parts = (each.view(len(each) * reading.heads, -1) for each in (query, table))
-        score = row_dots(queries, parts, row, by_age)
+        score = _dots(queries, parts, row, by_age)
         # A softmax over few columns takes seven times as long as one over few rows.
         weight = score.T.contiguous().softmax(0).T.contiguous()
         found = embedding_bag(row, parts, mode="sum", per_sample_weights=weight)
@@ -235,7 +235,7 @@ class _Read(torch.autograd.Function):
         parts, queries, of_found = (
             each.reshape(len(each) * reading.heads, -1) for each in (table, query, of_found)
         )
-        of_weight = row_dots(of_found, parts, row)
+        of_weight = _dots(of_found, parts, row)
         of_score = weight * (of_weight - (weight * of_weight).sum(1, keepdim=True))
         of_query = embedding_bag(row, parts, mode="sum", per_sample_weights=of_score)
         asking = torch.div(by.order, row.shape[1], rounding_mode="floor")
@@ -244,6 +244,12 @@ class _Read(torch.autograd.Function):
         of_mails += weighted_sums(queries, asking, by.starts, rows(of_score, by.order))
         of_table = torch.zeros_like(parts).index_copy_(0, by.values, of_mails).view_as(table)
         return None, of_query.view_as(query), of_table, of_score
+
+
+def _dots(vectors: Tensor, table: Tensor, row: Tensor, add: Tensor | None = None) -> Tensor:
+    """Return `[q, k]`, the inner products of each vector `[q, d]` with its rows of a table."""
+    starts = torch.arange(0, row.numel(), row.shape[1], device=row.device)
+    return row_dots([vectors], [table], [row.flatten()], starts, add).view_as(row)
 
 
 def age_rows(age: Tensor) -> Tensor:
