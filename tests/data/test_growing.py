@@ -149,6 +149,8 @@ def test_what_does_not_fit_is_one_line_and_changes_nothing() -> None:
     for values in np.array([[0, 1], [np.inf, 0]]), np.array([[0, 1], [1e300, 0]]), [["a", "b"], ["c", "d"]]:
         with pytest.raises(ValueInRowError, match="a feature must be a finite float32"):
             growing.append(more, features=values)
+    with pytest.raises(ValueInRowError, match="a feature beyond"):
+        growing.append(more, features=np.array([[0, 1], [1e20, 0]]))
     with pytest.raises(OptionError, match="not a slice"):
         GrowingStream(before[1:])
     assert growing.append(more).num_nodes == before.num_nodes + 3

@@ -271,9 +271,15 @@ def test_a_run_goes_on_from_where_its_validation_ended(tmp_path: Any) -> None:
     assert torch.allclose(online.score(src, dst).score, expected, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::pres.errors.Notice")
 def test_what_cannot_be_observed_is_one_line() -> None:
     online = OnlineModel(*begun("tgn", {}), batch_size=B)
     with pytest.raises(EmptySourceError):
         online.observe({"src": [], "dst": [], "t": []})
+    with pytest.raises(OptionError, match="does not fit 64 bits"):  # nothing could be asked just after it
+        online.observe({"src": ["u1"], "dst": ["i1"], "t": [2**63 - 1]})
+    online.observe({"src": ["u1"], "dst": ["i1"], "t": [2**62]})  # 20 spans of the stream do not fit
+    online.observe({"src": ["u1"], "dst": ["i1"], "t": [2**62]})
+    assert online.score("u1", "i1").score.isfinite().all()
     with pytest.raises(OptionError, match="batch_size=0"):
         OnlineModel(*begun("tgn", {}), batch_size=0)

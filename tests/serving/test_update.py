@@ -1,6 +1,9 @@
 """`pres update`: later events are evaluated, taken in, and kept with the run."""
 
 import json
+import random
+import shutil
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from pres.errors import (
     ColumnError,
     Notice,
     OptionError,
+    PresError,
     SourceNotFoundError,
     StorageError,
     UnreadableSourceError,
@@ -119,6 +123,77 @@ def test_a_damaged_memory_is_made_again_and_damaged_events_are_told(run: Path) -
     events.write_bytes(events.read_bytes()[:-9])
     with pytest.raises(UnreadableSourceError, match=r"events\.parquet is damaged"):
         pres.OnlineModel.open(run)
+
+
+@pytest.fixture(scope="module")
+def lively(trained: Path) -> Path:
+    """A run with two updates."""
+    place = trained.with_name("lively")
+    shutil.copytree(trained, place)
+    updated(place, log()[BEGUN:800], event_id="id")
+    updated(place, log()[800:1_000], event_id="id")
+    return place
+
+
+def answer(run: Path) -> Any:
+    """What an online model of a run says, or the line that refuses it."""
+    try:
+        online = pres.OnlineModel.open(run)
+    except PresError as error:
+        assert "\n" not in str(error)
+        return str(error)
+    return online.score(*asked(log()[:1_000])).score.tolist()
+
+
+def test_no_changed_file_of_an_update_gives_other_numbers(lively: Path, tmp_path: Path) -> None:
+    expected, chance, refused = answer(lively), random.Random(0), 0
+    read = ["000001/events.parquet", "000001/update.json", "000002/events.parquet", "000002/update.json"]
+    changes = list(product([*read, "000002/state.safetensors"], ("flipped", "cut", "exchanged", "gone")))
+    for name, how in changes:
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        shutil.copytree(lively, tmp_path / "run")
+        file = tmp_path / "run/updates" / name
+        content = bytearray(file.read_bytes())
+        content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        changed = {"flipped": bytes(content), "cut": bytes(content[: chance.randrange(len(content))])}
+        changed["exchanged"] = (
+            lively / "updates" / chance.choice([f for f in read if f != name])
+        ).read_bytes()
+        file.unlink()
+        if how != "gone":
+            file.write_bytes(changed[how])
+        found = answer(tmp_path / "run")
+        refused += isinstance(found, str)
+        assert isinstance(found, str) or found == pytest.approx(expected, abs=1e-6), (name, how)
+    assert refused >= 12  # a state is made again, and white space may change
+
+
+@pytest.mark.parametrize(("gone", "says"), [("000001", "lacks update 000001"), (None, "does not follow")])
+def test_updates_follow_each_other(lively: Path, gone: str | None, says: str, tmp_path: Path) -> None:
+    shutil.copytree(lively, tmp_path / "run")
+    first, second = (tmp_path / "run/updates" / name for name in ("000001", "000002"))
+    shutil.rmtree(first)
+    if gone is None:
+        second.rename(first)
+    assert says in answer(tmp_path / "run")
+
+
+def test_a_run_that_was_trained_on_makes_the_memory_of_its_updates_again(
+    lively: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(lively, tmp_path / "run")
+    events = open_run(lively).events
+    model = pres.TGN(events, memory_dim=8, time_dim=8)
+    settings: dict[str, Any] = {"batch_size": 60, "eval_batch_size": 70, "out": tmp_path / "run"}
+    assert pres.fit(model, events, epochs=6, resume=True, **settings).best_epoch > 1
+    with pytest.warns(Notice, match="other weights than the run"):
+        found = answer(tmp_path / "run")
+    assert found != pytest.approx(answer(lively), abs=1e-3)
+    opened = open_run(tmp_path / "run")
+    whole = GrowingStream(opened.events).append(log()[BEGUN:1_000])
+    opened.model.grow(whole)
+    expected = pres.predict(opened.model, whole, *asked(log()[:1_000]), batch_size=70).score
+    assert found == pytest.approx(expected.tolist(), abs=1e-6)
 
 
 def test_events_are_told_before_they_are_taken_in(run: Path) -> None:

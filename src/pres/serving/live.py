@@ -17,7 +17,7 @@ from pres.data.tabular.more import MoreEvents
 from pres.errors import SourceNotFoundError, UnreadableSourceError, notify, one_line
 from pres.models import MDGNN
 from pres.storage import checksum, read_json
-from pres.training.checkpoint import load_into, load_tensors
+from pres.training.checkpoint import Tensors, load_into, load_tensors
 from pres.training.opened import open_run
 
 UPDATES, EVENTS, STATE, RESULT = "updates", "events.parquet", "state.safetensors", "update.json"
@@ -40,13 +40,19 @@ def open_live(folder: str | Path, device: str = "cpu", source: str | Path | None
     if not places:
         return LiveRun(run.config, run.events, run.model, ids)
     growing = GrowingStream(run.events)
-    for place in places:
-        more, further = _read_events(place)
+    for number, place in enumerate(places, start=1):
+        if place.name != f"{number:06d}":
+            raise UnreadableSourceError(f"{place.parent} lacks update {number:06d}. Put it back.")
+        about, more, further = _read_events(place)
         growing.extend(more)
+        if about.get("events") != len(growing.events):
+            raise UnreadableSourceError(
+                f"{place} does not follow what is before it. Put back what was there."
+            )
         ids += further
     run.model.grow(growing.events)
     try:
-        load_into(run.model, load_tensors(places[-1] / STATE)[0])
+        load_into(run.model, _read_state(places[-1] / STATE, run.model))
     except (SourceNotFoundError, UnreadableSourceError) as error:
         notify(f"{error} The memory is made again from the events, by the weights of the run.")
     return LiveRun(run.config, growing.events, run.model, ids)
@@ -74,7 +80,16 @@ def write_events(events: EventStream, ids: list[Hashable], path: Path) -> None:
     pl.DataFrame(columns).write_parquet(path)
 
 
-def _read_events(place: Path) -> tuple[MoreEvents, list[Hashable]]:
+def _read_state(path: Path, model: MDGNN) -> Tensors:
+    """Return a state of an update, which must have the weights of the run."""
+    state = load_tensors(path)[0]
+    for name, weight in model.named_parameters():
+        if name not in state or not torch.equal(weight.cpu(), state[name]):
+            raise UnreadableSourceError(f"{path} has other weights than the run, which was trained on since.")
+    return state
+
+
+def _read_events(place: Path) -> tuple[dict[str, Any], MoreEvents, list[Hashable]]:
     path, told = place / EVENTS, read_json(place / RESULT)
     if not path.is_file():
         raise SourceNotFoundError(f"{path}: no such file.")
@@ -90,4 +105,4 @@ def _read_events(place: Path) -> tuple[MoreEvents, list[Hashable]]:
         more = MoreEvents(frame["src"], frame["dst"], t, wide["x"], wide["categories"])
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         raise UnreadableSourceError(f"{path} is damaged: {one_line(error)}.") from None
-    return more, frame["event_id"].to_list() if "event_id" in frame.columns else []
+    return told, more, frame["event_id"].to_list() if "event_id" in frame.columns else []

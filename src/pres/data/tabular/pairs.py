@@ -153,7 +153,8 @@ def times_of(table: Table, column: str, events: EventStream, numbers_fit: bool) 
     if unit is not None and events.info.time_unit is not None:
         times = _in_unit(table, column, times, unit, events.info.time_unit)
     earliest, latest = times.min().item(), times.max().item()
-    if not max(latest, last) - min(earliest, first) < 2**63:
+    # What is just after the latest must fit, too.
+    if not (max(latest, last) - min(earliest, first) < 2**63 and latest < 2**63 - 1):
         raise OptionError(
             f"{table.where}: '{column}' reaches from {earliest} to {latest}; with the stream's times from "
             f"{first} to {last} that does not fit 64 bits. Mend the outlier."
@@ -165,7 +166,7 @@ def times_of(table: Table, column: str, events: EventStream, numbers_fit: bool) 
 def _say_what_is_far(table: Table, column: str, times: Tensor, first: float, last: float, reach: str) -> None:
     """Tell of times before the stream's first event, and of those so far off that their unit may differ."""
     before = int((times < first).sum())
-    beyond = torch.maximum(times - last, first - times) > _FAR * (last - first)
+    beyond = torch.maximum(times - last, first - times).double() > _FAR * float(last - first)
     for count, what in (
         (int(beyond.sum()), f"lie far outside the stream, which goes {reach}. Are they in the same unit?"),
         (before, f"lie before the stream's first event: it goes {reach}, and nothing is known earlier."),
