@@ -171,21 +171,22 @@ def new_folder(folder: Path) -> Iterator[Path]:
     ``folder`` must not exist, or be empty. What killed processes left that made the same one is removed.
     """
     target = folder.resolve()
-    with storage_errors(folder, "Name a folder that does not exist yet."):
+    with storage_errors(folder):
         make_folder(target.parent)
         beside = f".{target.name}-"
         for path in list(target.parent.iterdir()):
             if path.name.startswith(beside) and re.fullmatch("[0-9a-f]{16}", path.name[len(beside) :]):
-                with _taken(path / MAKING, folder):
+                with taken(path / MAKING, folder):
                     shutil.rmtree(path)
         place = target.with_name(beside + secrets.token_hex(8))
         place.mkdir()
         try:
-            with _taken(place / MAKING, folder):
+            with taken(place / MAKING, folder):
                 yield place
                 for path in (*place.rglob("*"), place):
                     sync(path)
-                place.replace(target)
+                with storage_errors(folder, "Name a folder that does not exist yet."):
+                    place.replace(target)
                 sync(target.parent)
                 (target / MAKING).unlink()
         finally:
@@ -193,7 +194,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _taken(file: Path, what: Path) -> Iterator[None]:
+def taken(file: Path, what: Path) -> Iterator[None]:
+    """Hold the lock at ``file`` for the while; see `take`."""
     lock = take(file, what)
     try:
         yield

@@ -142,7 +142,7 @@ def test_points_are_kept_as_a_table_and_pictures_as_files(whole: Path) -> None:
 def test_two_at_once_in_one_folder_are_told_apart(tmp_path: Path) -> None:
     class Nested(Here):
         def run(self, jobs, root):  # type: ignore[no-untyped-def]
-            with pytest.raises(StorageError, match="another 'pres reproduce' is at work"):
+            with pytest.raises(StorageError, match="is being written by"):
                 reproduced([OFF], tmp_path)
             return super().run(jobs, root)
 

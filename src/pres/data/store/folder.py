@@ -48,8 +48,9 @@ def open_store(folder: str | Path, verify: bool = True) -> EventStream:
 
     Args:
         folder: The store.
-        verify: Whether to hold every file against its checksum, at about 2 GB a second and core. Without it
-            only sizes are compared, which takes no time, and a changed bit gives other numbers.
+        verify: Whether to hold every file against its checksum, and nodes against their ranges, at about 2 GB
+            a second and core. Without it only sizes, types and lengths are compared, which takes no time,
+            and a changed bit gives other numbers.
     """
     place = user_path(folder)
     about = _read_about(place, verify)
@@ -68,6 +69,8 @@ def open_store(folder: str | Path, verify: bool = True) -> EventStream:
         counts = {"num_nodes": ids.num_nodes, "num_src": ids.num_src}
         events = unchecked(**columns, **counts, ids=ids, directed=about.directed, info=info, index=index)
         _check_arrays(events, about)
+        if verify:  # which reads them
+            _check_nodes(events)
     except (OSError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise _damaged(place, one_line(error)) from None
     return events
@@ -130,7 +133,7 @@ def _damaged(place: Path, what: str) -> UnreadableSourceError:
 
 
 def _check_arrays(events: EventStream, about: _About) -> None:
-    """Raise unless all arrays are of the types, lengths and ranges that the rest of them expects."""
+    """Raise unless all arrays are of the types and lengths that the rest of them expects."""
     n, nodes = about.events, about.num_nodes
     if [events.num_nodes, events.num_src] != [nodes, about.num_src] or n < 1:
         raise ValueError("its files do not belong together")
@@ -159,7 +162,12 @@ def _check_arrays(events: EventStream, about: _About) -> None:
         )
         if not fits or array.dtype not in types:
             raise ValueError(f"{name}.npy holds {array.dtype} of shape {list(array.shape)}")
-    apart = about.num_src if about.num_src is not None and events.ids.sources_first else None
+
+
+def _check_nodes(events: EventStream) -> None:
+    """Raise unless sources and destinations are nodes of their side."""
+    nodes = events.num_nodes
+    apart = events.num_src if events.num_src is not None and events.ids.sources_first else None
     for name, low, high in (("src", 0, nodes if apart is None else apart), ("dst", apart or 0, nodes)):
         least, greatest = getattr(events, name).aminmax()
         if not low <= int(least) <= int(greatest) < high:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from pres.errors import OptionError, StorageError
+from pres.errors import OptionError
 from pres.paper.experiments.available import copies_at_hand
 from pres.paper.experiments.budget import Budget
 from pres.paper.experiments.declaration import Experiment, Request
@@ -17,7 +15,7 @@ from pres.paper.experiments.evidence import Evidence, collect
 from pres.paper.experiments.executor import Executor
 from pres.paper.experiments.job import Job, JobFolder
 from pres.paper.experiments.kept import KeptResults
-from pres.storage import storage_errors
+from pres.storage import storage_errors, taken
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ def reproduce(
     with storage_errors(root, "Choose another folder."):
         root.mkdir(parents=True, exist_ok=True)
     failures: dict[str, str] = {}
-    with nullcontext() if executor is None else _alone_in(root):
+    with nullcontext() if executor is None else taken(root / ".lock", root):
         if results is not None:
             results.restore(jobs.values(), root)
         waiting = [job for job in jobs.values() if not JobFolder(root, job).finished]
@@ -120,20 +118,3 @@ def _outcomes(jobs: Sequence[Job], root: Path, executor: Executor) -> Iterator[t
     for job in jobs:
         if job.alone:
             yield from executor.run([job], root)
-
-
-@contextmanager
-def _alone_in(root: Path) -> Iterator[None]:
-    """Raise if another reproduction does jobs in the folder; keep others out of it."""
-    lock = FileLock(root / ".lock")
-    with storage_errors(root / ".lock", "Choose another folder."):
-        try:
-            lock.acquire(blocking=False)
-        except Timeout:  # which is an error of the system, too
-            raise StorageError(
-                f"another 'pres reproduce' is at work in {root}. Wait for it, or choose another folder."
-            ) from None
-    try:
-        yield
-    finally:
-        lock.release()
