@@ -236,6 +236,42 @@ def test_a_lock_names_the_process_that_holds_it_and_ends_with_it(tmp_path: Path)
     take(file, tmp_path).release()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="locks of another kind")
+def test_a_file_system_without_locks_has_one_writer_too_and_a_kill_frees_the_place(tmp_path: Path) -> None:
+    said = []
+    for how in ("die", "end", "end"):
+        command = [sys.executable, "-W", "ignore", "-c", WITHOUT_LOCKS, str(tmp_path), how]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        said.append(done.stdout.splitlines())
+        assert (done.returncode != 0) == (how == "die"), done.stderr
+    assert all(lines[0].startswith("it is being written by process ") for lines in said)
+    assert said[0][1:] == [] and said[1][1:] == said[2][1:] == ["two"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt"]
+
+
+WITHOUT_LOCKS = """
+import errno, fcntl, os, signal, sys
+from pathlib import Path
+
+def none(descriptor, operation):
+    raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+fcntl.flock = none
+from pres.errors import StorageError
+from pres.storage import take, write_bytes
+place = Path(sys.argv[1])
+lock = take(place / ".lock", Path("it"))
+write_bytes(place / "a.txt", b"one")
+write_bytes(place / "a.txt", b"two")
+try:
+    take(place / ".lock", Path("it"))
+except StorageError as error:
+    print(error, flush=True)
+if sys.argv[2] == "die":
+    os.kill(os.getpid(), signal.SIGKILL)
+lock.release()
+print((place / "a.txt").read_text())
+"""
 HOLD = """
 import sys
 from pathlib import Path

@@ -15,11 +15,11 @@ import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from filelock import BaseFileLock, FileLock, Timeout
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
 from pres.errors import SourceNotFoundError, StorageError, UnreadableSourceError, one_line
 
@@ -57,7 +57,8 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> Path:
         lock = FileLock(unfinished)  # says to `sweep` that somebody still writes here
         try:
             os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-            lock.acquire(blocking=False)
+            with suppress(OSError):  # without locks in the file system nobody sweeps what is there
+                lock.acquire(blocking=False)
             write(unfinished)
             sync(unfinished)
             unfinished.replace(path)
@@ -216,6 +217,8 @@ def take(file: Path, what: Path) -> BaseFileLock:
             raise StorageError(
                 f"{what} is being written by {_holder(file)}. Wait until it ends, or stop it."
             ) from None
+        if isinstance(lock, SoftFileLock):  # of a file system without locks: the file says who holds it
+            return lock
         try:
             with file.open("r+b") as own:
                 own.write(f"{os.getpid()} on {platform.node()}".ljust(80).encode())
@@ -227,7 +230,7 @@ def take(file: Path, what: Path) -> BaseFileLock:
 
 def _holder(file: Path) -> str:
     try:
-        told = file.read_text(errors="replace").strip()
+        told = " on ".join(file.read_text(errors="replace").strip().splitlines()[:2])
     except OSError:
         told = ""
     return f"process {told}" if told else "another process"
