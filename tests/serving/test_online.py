@@ -154,6 +154,9 @@ def test_ids_make_repeats_harmless() -> None:
     assert torch.equal(online.score(*asked(rows[:50])).score, once.score(*asked(rows[:50])).score)
     with pytest.raises(RowCountError, match="3 event_ids for 2 events"):
         online.observe(table(rows[50:52]), event_ids=[1, 2, 3])
+    with pytest.raises(OptionError, match="event 2 of 2 has no id"):
+        online.observe(table(rows[50:52]), event_ids=[50, None])
+    assert online.observe(table(rows[49:51]), event_ids=["49", "50"]).rows.tolist() == [1]
 
 
 @pytest.mark.filterwarnings("ignore::pres.errors.Notice")

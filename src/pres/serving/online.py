@@ -73,7 +73,7 @@ class OnlineModel:
         batch_size: Events from one cut to the next: those of an evaluation's batch.
         late: What happens to an event that is earlier than one observed before: ``"refuse"`` refuses it, and
             all that come with it; ``"arrival"`` takes it in at the time of the latest event.
-        event_ids: Ids of events that are in the stream already.
+        event_ids: Ids of events that are in the stream already; 7 and ``"7"`` are the same.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class OnlineModel:
         model.check_stream(events)
         self.model, self.batch_size, self.late = model.eval(), batch_size, late
         self._stream = GrowingStream(events)
-        self._event_ids: set[Hashable] = set(event_ids)
+        self._event_ids = set(map(str, event_ids))
         met = distinct(events.dst)
         self._destinations, self._is_destination = Room(met), set(met.tolist())
         self._index: TemporalIndex | None = None  # for a model that has none
@@ -266,15 +266,17 @@ class OnlineModel:
             self._pending.undo()
             self._pending = None
 
-    def _not_known(self, count: int, event_ids: Iterable[Hashable] | None) -> tuple[Tensor, list[Hashable]]:
+    def _not_known(self, count: int, event_ids: Iterable[Hashable] | None) -> tuple[Tensor, list[str]]:
         """Return which of so many events were not observed before, each once, and their ids."""
         if event_ids is None:
             return torch.arange(count), []
-        ids = list(event_ids)
-        if len(ids) != count:
-            raise RowCountError(f"there are {len(ids):,} event_ids for {count:,} events: give one each.")
-        first: dict[Hashable, int] = {}
-        for row, event in enumerate(ids):
+        given = list(event_ids)
+        if len(given) != count:
+            raise RowCountError(f"there are {len(given):,} event_ids for {count:,} events: give one each.")
+        if None in given:  # two of them would pass for one event
+            raise OptionError(f"event {given.index(None) + 1:,} of {count:,} has no id: give one each.")
+        first: dict[str, int] = {}
+        for row, event in enumerate(map(str, given)):
             if event not in self._event_ids:
                 first.setdefault(event, row)
         return torch.tensor(list(first.values()), dtype=torch.int64), list(first)
