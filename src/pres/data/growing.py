@@ -95,7 +95,22 @@ class GrowingStream:
         for name, values in ("x", more.x), ("categories", more.categories):
             if (values is None) != (getattr(before, name) is None):
                 raise OptionError(f"the events have other {name} than the stream; read them as its events.")
-        src, dst, ids = self._take_in_ids(more.src, more.dst)
+        new: tuple[list[tuple[Any, int]], list[tuple[Any, int]]] = [], []
+        try:
+            self.events = self._longer(more, *new)
+        except BaseException:  # out of memory, or stopped: as if nothing had been asked
+            for table, ids in zip((self._src, self._dst), new, strict=True):
+                for value, _ in ids:
+                    table.pop(value, None)
+            raise
+        return self.events
+
+    def _longer(
+        self, more: MoreEvents, new_src: list[tuple[Any, int]], new_dst: list[tuple[Any, int]]
+    ) -> EventStream:
+        """Return the stream with further events, and tell the new ids; rooms are behind the present one's."""
+        before = self.events
+        src, dst, ids = self._take_in_ids(more.src, more.dst, new_src, new_dst)
         columns: dict[str, Any] = {"src": src, "dst": dst, "t": more.t, "x": more.x}
         columns["categories"] = more.categories
         columns["row"] = torch.arange(len(before), len(before) + len(more))
@@ -103,17 +118,24 @@ class GrowingStream:
             columns["node_x"] = before.node_x.new_zeros(
                 ids.num_nodes - before.num_nodes, before.node_x.shape[1]
             )
-        grown = {name: room.append(columns[name].to(room.rows.device)) for name, room in self._rooms.items()}
+        at = {"node_x": before.num_nodes}
+        grown = {
+            name: room.append(columns[name].to(room.rows.device), at.get(name, len(before)))
+            for name, room in self._rooms.items()
+        }
         facts = {name: getattr(before, name) for name in ("directed", "info")}
-        self.events = unchecked(**grown, **facts, num_nodes=ids.num_nodes, num_src=ids.num_src, ids=ids)
-        return self.events
+        return unchecked(**grown, **facts, num_nodes=ids.num_nodes, num_src=ids.num_src, ids=ids)
 
-    def _take_in_ids(self, src: pl.Series, dst: pl.Series) -> tuple[Tensor, Tensor, IdMap]:
+    def _take_in_ids(
+        self,
+        src: pl.Series,
+        dst: pl.Series,
+        new_src: list[tuple[Any, int]],
+        new_dst: list[tuple[Any, int]],
+    ) -> tuple[Tensor, Tensor, IdMap]:
         """Return the nodes of both ends of events, and the ids with those that are new."""
         ids = self.events.ids
         number = ids.num_nodes
-        new_src: list[tuple[Any, int]] = []
-        new_dst: list[tuple[Any, int]] = []
         of_src, of_dst = self.find_src(src), self.find_dst(dst)
         rows = ((of_src < 0) | (of_dst < 0)).nonzero().squeeze(1)
         found: tuple[list[int], list[int]] = [], []
@@ -135,8 +157,10 @@ class GrowingStream:
             both = sorted(src + dst, key=lambda new: new[1])
             return IdMap(_appended(ids.src_values, [value for value, _ in both]))
         of_src, of_dst = (
-            room.append(torch.tensor([node for _, node in new], dtype=torch.int64))
-            for room, new in zip(self._sides, (src, dst), strict=True)
+            room.append(torch.tensor([node for _, node in new], dtype=torch.int64), len(known))
+            for room, new, known in zip(
+                self._sides, (src, dst), (ids.src_values, ids.dst_values), strict=True
+            )
         )
         return IdMap(
             _appended(ids.src_values, [value for value, _ in src]),

@@ -20,8 +20,12 @@ class Room:
         """All rows so far."""
         return self._rows[: self._used]
 
-    def append(self, more: Tensor) -> Tensor:
-        """Return all rows, with ``more`` `[n, …]` behind those before."""
+    def append(self, more: Tensor, behind: int | None = None) -> Tensor:
+        """Return all rows, with ``more`` `[n, …]` behind those before.
+
+        With ``behind`` only so many are kept of those: what was appended since was never handed out.
+        """
+        self._used = self._used if behind is None else behind
         used = self._used + len(more)
         if used > len(self._rows):
             larger = self._rows.new_empty(used + used // 2, *self._rows.shape[1:])

@@ -125,27 +125,26 @@ class NodeEncoding(nn.Module):
         if dim < 0:
             raise OptionError(f"node_encoding_dim={dim}: an encoding has a size of 0 or more.")
         self.dim = dim
-        self.register_buffer("table", torch.empty(num_nodes, dim), persistent=False)
+        self.register_buffer("table", _encodings(0, num_nodes, dim), persistent=False)
         self.table: Tensor
-        self._draw(0)
 
     def grow(self, events: EventStream) -> None:
         """Draw the encodings of a stream's new nodes: those that they would have had from the beginning."""
         known = len(self.table)
         if known == events.num_nodes:
             return
-        self.table = lengthened(self.table, events.num_nodes - known)
-        self._draw(known)
-
-    def _draw(self, first: int) -> None:
-        """Draw the encodings of all nodes from the first on, of mean 0 and variance 1."""
-        column = torch.arange(self.dim)
-        for node in torch.split(
-            torch.arange(first, len(self.table)), 1 << 18
-        ):  # drawn in 64 bits, kept in 32
-            drawn = (12**0.5 * (uniform(0, node.unsqueeze(1), column) - 0.5)).float()
-            self.table[node] = drawn.to(self.table)
+        new = _encodings(known, events.num_nodes, self.dim).to(self.table)
+        self.table = lengthened(self.table, len(new))
+        self.table[known:] = new
 
     def forward(self, nodes: Tensor) -> Tensor:
         """Return the encodings `[..., dim]` of nodes `[...]`."""
         return rows(self.table, nodes)
+
+
+def _encodings(first: int, stop: int, dim: int) -> Tensor:
+    """Return the encodings of nodes from the first on, of mean 0 and variance 1."""
+    table, column = torch.empty(stop - first, dim), torch.arange(dim)
+    for node in torch.split(torch.arange(first, stop), 1 << 18):  # in parts: drawn in 64 bits, kept in 32
+        table[node - first] = (12**0.5 * (uniform(0, node.unsqueeze(1), column) - 0.5)).float()
+    return table

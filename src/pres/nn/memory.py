@@ -79,7 +79,10 @@ class MemoryStore(nn.Module):
         """Make room for further nodes, which nothing has happened to."""
         for name, buffer in self.named_buffers():
             if buffer.ndim:
-                setattr(self, name, lengthened(buffer, count, self.start if name in self.times else 0))
+                further = (
+                    self.num_nodes + count - len(buffer)
+                )  # where it failed before, some have them already
+                setattr(self, name, lengthened(buffer, further, self.start if name in self.times else 0))
         self.num_nodes += count
 
     def grow(self, events: EventStream) -> None:

@@ -20,7 +20,6 @@ from pres.data.tabular.more import MoreEvents
 from pres.data.tabular.pairs import Pairs, Unknown, just_after, read_pairs
 from pres.errors import OptionError, RowCountError, check_choice
 from pres.evaluation.predict import Prediction, predict_now, table_of_pairs
-from pres.evaluation.scorer import BatchReading
 from pres.models import MDGNN
 from pres.nn.ops import rows
 from pres.sampling import TemporalBatches, TemporalIndex, grown
@@ -93,11 +92,11 @@ class OnlineModel:
         self.model, self.batch_size, self.late = model.eval(), batch_size, late
         self._stream = GrowingStream(events)
         self._event_ids = set(map(str, event_ids))
-        met = distinct(events.dst)
-        self._destinations, self._is_destination = Room(met), set(met.tolist())
+        self._destinations, self._is_destination = Room(events.dst[:0]), set[int]()
         self._index: TemporalIndex | None = None  # for a model that has none
         self._pending: PendingBatch | None = None
-        self._commit()
+        self._followed = 0  # events that the model knows of
+        self._catch_up()
 
     @classmethod
     def open(
@@ -132,7 +131,8 @@ class OnlineModel:
     ) -> Observed:
         """Take in events; every answer from now on sees them.
 
-        Either all of them are taken in or, if one cannot be, none.
+        Either all of them are taken in or, if one cannot be, none. Where memory runs out they may be in
+        already: with ``event_ids`` it does no harm to ask again.
 
         Args:
             source: Anything that `pres.read` takes, in the user's ids, with the columns that the stream was
@@ -145,12 +145,9 @@ class OnlineModel:
         rows, ids = self._not_known(given, event_ids)
         more, late = self._in_time(more if len(rows) == given else more.at(rows))
         before = self.events
-        self._take_out()
         events = self._stream.extend(more)
         self._event_ids.update(ids)
-        self.model.grow(events)
-        self._note_destinations(events.dst[len(before) :])
-        self._commit()
+        self._catch_up()
         new = events.num_nodes - before.num_nodes
         return Observed(rows, given - len(rows), late, new, len(events))
 
@@ -227,6 +224,8 @@ class OnlineModel:
         A model that has grown with the same events, was given this state, and takes in what lies behind the
         cut is as this one, bit for bit.
         """
+        if self._followed < self.position:
+            self._catch_up()
         self._take_out()
         return state_of(self.model)
 
@@ -248,15 +247,24 @@ class OnlineModel:
         return self.position - self.model.memory.position
 
     @torch.no_grad()
-    def _commit(self) -> None:
-        """Take in all whole batches; nothing is pending at that moment."""
+    def _catch_up(self) -> None:
+        """Let the model follow the stream, and take in all whole batches.
+
+        Where that fails, for want of memory or by a signal, the next call does what is left.
+        """
+        self._take_out()
+        self.model.grow(self.events)
+        self._note_destinations(self.events.dst[self._followed :])
         known = self.model.memory.position
         whole = (self.position - known) // self.batch_size * self.batch_size
         for batch in TemporalBatches(self.events[known : known + whole], self.batch_size):
-            BatchReading(self.model, batch).take_in()
+            PendingBatch(self.model, batch)  # and is never undone
+        self._followed = self.position
 
     @torch.no_grad()
     def _take_in_pending(self) -> None:
+        if self._followed < self.position:
+            self._catch_up()
         if self._pending is None and self._waiting:
             self._pending = PendingBatch(self.model, self.events[self.model.memory.position :])
 
@@ -289,10 +297,10 @@ class OnlineModel:
         return MoreEvents(more.src, more.dst, t, more.x, more.categories), int((t != more.t).sum())
 
     def _note_destinations(self, nodes: Tensor) -> None:
-        new = [node for node in dict.fromkeys(nodes.tolist()) if node not in self._is_destination]
+        new = [node for node in distinct(nodes).tolist() if node not in self._is_destination]
         if new:
+            self._destinations.append(nodes.new_tensor(new), len(self._is_destination))
             self._is_destination.update(new)
-            self._destinations.append(nodes.new_tensor(new))
 
     def _met(self, node: int) -> Tensor:
         """Return the nodes that one has met."""

@@ -14,7 +14,8 @@ from pres.models import MDGNN
 class PendingBatch:
     """The last events of a stream, taken in by a model that has taken in all before; `undo` takes them out.
 
-    What they change is kept row by row: that costs as much as they do, however large the state is.
+    What they change is kept row by row: that costs as much as they do, however large the state is. The model
+    is as it was if they cannot be taken in.
 
     Args:
         model: The model, in evaluation mode.
@@ -31,7 +32,11 @@ class PendingBatch:
         smoothing, self._put_back = model.smoothing, None
         if smoothing is not None and smoothing.live:
             self._put_back = smoothing.kept(distinct(torch.cat([batch.src, batch.dst])))
-        BatchReading(model, batch).take_in()
+        try:
+            BatchReading(model, batch).take_in()
+        except BaseException:  # out of memory, or stopped
+            self.undo()
+            raise
 
     def undo(self) -> None:
         """Let the model be as it was before the batch, bit for bit."""

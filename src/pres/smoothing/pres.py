@@ -220,9 +220,8 @@ class PRESSmoothing(Smoothing):
     def grow(self, events: EventStream) -> None:
         """Make room for the new nodes of a stream that has grown."""
         if self.settings.filter:
-            count = events.num_nodes + 1 - len(self.recorded)
-            self.trackers.add_nodes(count)
-            self.recorded = lengthened(self.recorded, count)
+            self.trackers.make_room(events.num_nodes)
+            self.recorded = lengthened(self.recorded, events.num_nodes + 1 - len(self.recorded))
 
     def kept(self, nodes: Tensor) -> Callable[[], None]:
         """Return what puts the trackers of some nodes back as they are; see `Smoothing.kept`."""

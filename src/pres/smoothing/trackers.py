@@ -50,11 +50,12 @@ class Trackers(nn.Module):
         for buffer in (self.n, self.total, self.squares):
             buffer.zero_()
 
-    def add_nodes(self, count: int) -> None:
-        """Make room for further nodes; with anchors they share the last row."""
+    def make_room(self, num_nodes: int) -> None:
+        """Make room for so many nodes in all; with anchors new ones share the last row."""
         if self.anchors is None:  # nobody writes to the last row: it becomes that of the first new node
             self.n, self.total, self.squares = (
-                lengthened(sums, count, dim=1) for sums in (self.n, self.total, self.squares)
+                lengthened(sums, num_nodes + 1 - sums.shape[1], dim=1)
+                for sums in (self.n, self.total, self.squares)
             )
 
     def kept(self, nodes: Tensor) -> Callable[[], None]:
