@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -62,6 +63,9 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
             table, places = BAGS[name]
             rest = [value for at, value in enumerate(given) if at != table]
             self.read += _size(rest) + given[places].numel() * given[table].shape[1]
+        elif name == "sparse_sampled_addmm":  # it reads a column of the table for each place of the first
+            wanted, vectors, table = given[:3]
+            self.read += _size((wanted, vectors)) + _size(wanted) * table.shape[0]
         else:
             self.read += _size(given)
         self.written += _size(found)
@@ -71,5 +75,5 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def _size(found: Any) -> int:
     """Return how many values there are in tensors, however they are nested."""
     if isinstance(found, Tensor):
-        return found.numel()
+        return found._nnz() if found.layout == torch.sparse_csr else found.numel()
     return sum(map(_size, found)) if isinstance(found, tuple | list) else 0
