@@ -58,7 +58,7 @@ def evaluate(
     """
     how = part, strategy, negatives, batch_size, staleness, seed
     comparison = evaluated(run, *how, baselines=baselines, source=source, device=device)
-    result = {"run": str(run)} | comparison.to_dict()
+    result = about(run, comparison)
     if out is not None:
         keep(result, out)
     if as_json:
@@ -106,6 +106,13 @@ def evaluated(
             baselines=baselines,
             on_progress=on_progress,
         )
+
+
+def about(run: Path, comparison: Comparison) -> dict[str, Any]:
+    """Return an evaluation as plain values, with the run and the epoch of its weights."""
+    from pres.training.folder import RunFolder
+
+    return {"run": str(run), "best_epoch": RunFolder(run).best_epoch()} | comparison.to_dict()
 
 
 def keep(result: dict[str, Any], out: Path) -> None:

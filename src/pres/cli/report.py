@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pres.cli.console import print_json, say
-from pres.cli.evaluate import evaluated, keep
+from pres.cli.evaluate import about, evaluated, keep
 from pres.cli.source import AsJson, Debug, RunSource
 from pres.errors import PresError
 
@@ -32,16 +32,16 @@ def report(
     Of a run it shows the learning curve, and how good the run is beside EdgeBank and popularity. Tables
     sort, figures zoom, every setting is there.
     """
-    from pres.paper.report.contents import EVALUATION, gather
+    from pres.paper.report.contents import EVALUATION, evaluation_of, gather
     from pres.paper.report.write import check_html, write_report
     from pres.training.folder import RunFolder
 
     path = check_html(runs / "report.html" if out is None else out)
     gather(runs)  # that there is nothing to report is said first
-    if evaluate and RunFolder(runs).finished and not (runs / EVALUATION).exists():
+    if evaluate and RunFolder(runs).finished and evaluation_of(runs) is None:
         try:
             found = evaluated(runs, staleness="batch", source=source)
-            keep({"run": str(runs)} | found.to_dict(), runs / EVALUATION)
+            keep(about(runs, found), runs / EVALUATION)
         except PresError as error:  # its events may be gone, or be the user's own
             say(f"not evaluated: {error}")
     write_report(runs, path)

@@ -245,6 +245,11 @@ class RunFolder:
         self.check_usable()
         return load_tensors(self.path / BEST)[0]
 
+    def best_epoch(self) -> int:
+        """Return the epoch of the best validation so far."""
+        self.check_usable()
+        return int(load_tensors(self.path / BEST)[1]["epoch"])
+
     def check_usable(self) -> None:
         """Raise unless there is a run in the folder that has been validated."""
         self._check_begun()

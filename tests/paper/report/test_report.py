@@ -121,6 +121,11 @@ def test_a_kept_evaluation_is_shown_and_none_is_made_unasked(evaluated: Path, tm
     assert page.evaluation is not None and len(page.evaluation.rows) == 36
     assert {row[3] for row in page.evaluation.rows} == {"all", "seen", "unseen"}
     assert page.grouped
+    write_json(kept, found | {"best_epoch": 7})  # of weights that the run had before it was trained on
+    (page,) = gather(run).pages
+    assert page.evaluation is None
+    printed("report", run)
+    assert read_json(kept)["best_epoch"] == read_json(run / "run.json")["best_epoch"]
     for content in ('{"rows": [{}]}', json.dumps(found)[:-9]):
         kept.write_text(content)
         with pytest.raises(UnreadableSourceError, match="damaged"):

@@ -213,10 +213,10 @@ def _page(path: Path, shown: str, run: dict[str, Any]) -> RunPage:
         (one["epoch"], one["loss"], *_percent(one["val"]), float(one["seconds"])) for one in run["history"]
     )
     curve, kept = path / "learning.png", path / EVALUATION
+    found = evaluation_of(path)
     evaluation, grouped = None, False
     evaluated = shlex.join(["pres", "evaluate", str(path), "--out", str(kept)])
-    if kept.exists():
-        found = storage.read_json(kept)
+    if found is not None:
         rows = [row for row in found["rows"] if row["metrics"] is not None]
         grouped = len(rows) == len(found["rows"])
         if not grouped:  # all events are seen, or all unseen: groups say nothing
@@ -229,6 +229,14 @@ def _page(path: Path, shown: str, run: dict[str, Any]) -> RunPage:
         )
     drawn = picture(curve) if curve.exists() else None
     return RunPage(shown, drawn, Table(_EPOCH, epochs), evaluation, evaluated, grouped)
+
+
+def evaluation_of(path: Path) -> dict[str, Any] | None:
+    """Return the evaluation kept with a run; None if there is none, or of weights that it had before."""
+    kept = path / EVALUATION
+    found = storage.read_json(kept) if kept.exists() else None
+    of_its_weights = found is not None and found["best_epoch"] == RunFolder(path).result()["best_epoch"]
+    return found if of_its_weights else None
 
 
 def _evaluated(row: dict[str, Any]) -> Row:
