@@ -25,7 +25,7 @@ from pres.models.scratch import copy_of
 from pres.sampling import NegativeSampler
 from pres.serving.live import EVENTS, RESULT, STATE, UPDATES, updates_of, write_events
 from pres.serving.online import Late, Observed, OnlineModel
-from pres.storage import checksum, new_folder, take, write_json
+from pres.storage import checksum, new_folder, sweep, take, write_json
 from pres.training.checkpoint import save_tensors
 from pres.training.folder import RunFolder
 
@@ -85,6 +85,8 @@ def update(
     RunFolder(folder).check_usable()
     lock = take(folder / ".lock", folder)
     try:
+        for place in updates_of(folder):  # one may have got its name just before a kill
+            sweep(place)
         online = OnlineModel.open(folder, device, source, late)
         ids = _event_ids(table, event_id)
         online.state()  # memory as at the last cut
