@@ -39,19 +39,29 @@ def test_batches_shows_three_ways_on_ones_own_log(tmp_path: Path) -> None:
     assert wrong.returncode == 1 and "--factor 1" in wrong.stderr and "Traceback" not in wrong.stderr
 
 
-def test_a_batch_size_can_be_advised_and_taken(tmp_path: Path) -> None:
+def test_a_batch_size_can_be_found_and_taken(tmp_path: Path) -> None:
     source = write_log(tmp_path, 4_000)
-    told = run("diagnose", *source, "--advise", "jodie", "--tolerance", "50", "--batch-size", "200", "--json")
+    told = run(
+        "diagnose",
+        *source,
+        "--find-batch-size",
+        "jodie",
+        "--tolerance",
+        "50",
+        "--batch-size",
+        "200",
+        "--json",
+    )
     assert told.returncode == 0, told.stderr
-    advice = json.loads(told.stdout)["advice"]
-    assert advice["batch_size"] in (200, 400) and "200" in advice["probed"]
+    found = json.loads(told.stdout)["found_batch_size"]
+    assert found["batch_size"] in (200, 400) and "200" in found["probed"]
     settings = tmp_path / "auto.toml"
     settings.write_text('model = "jodie"\nbatch_size = "auto"\ntolerance = 50\nepochs = 1\n')
     by_flags = ["--model", "jodie", "--batch-size", "auto", "--tolerance", "50", "--epochs", "1"]
     for how in (by_flags, ["--config", str(settings)]):
         taken = run("train", *source, *how, "--json")
         assert taken.returncode == 0, taken.stderr
-        assert json.loads(taken.stdout)["batch_size"] == advice["batch_size"]
+        assert json.loads(taken.stdout)["batch_size"] == found["batch_size"]
         assert "leave out" in taken.stderr and "(tolerance 50)" in taken.stderr
         assert "Weights move every 200 events." in taken.stderr
     by_hand = run("train", *source, "--config", settings, "--batch-size", "300")  # nothing is left to accept
@@ -86,7 +96,11 @@ def test_the_preset_says_what_batch_size_it_chose_and_why(tmp_path: Path) -> Non
     ("arguments", "begins", "says"),
     [
         (["train", "--batch-size", "auto", "--out", "run"], "probing", "stopped while probing batch sizes."),
-        (["diagnose", "--advise", "tgn", "--png", "a.png"], "probing", "stopped while probing batch sizes."),
+        (
+            ["diagnose", "--find-batch-size", "tgn", "--png", "a.png"],
+            "probing",
+            "stopped while probing batch sizes.",
+        ),
         (["batches", "--model", "tgn", "--png", "a.png"], "training", "stopped. Nothing is kept;"),
     ],
 )

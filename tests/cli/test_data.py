@@ -63,7 +63,7 @@ def test_diagnose_knows_the_embedded_stream() -> None:
         (["diagnose", "clicks.csv", "--src", "usr"], "Did you mean 'user'?"),
         (["diagnose", "clicks.csv", "--batch-size", "9000"], "300 events"),
         (["diagnose", "clicks.csv", "--time-unit", "hours"], "--time-unit hours"),
-        (["diagnose", "clicks.csv", "--tolerance", "1"], "--tolerance 1 is for --advise"),
+        (["diagnose", "clicks.csv", "--tolerance", "1"], "--tolerance 1 is for --find-batch-size"),
         (["diagnose", "clicks.csv", "--png", "clicks.csv/x.png"], "cannot write clicks.csv/x.png"),
         (["diagnose", "clicks.csv", "--png", "clicks.csv"], "clicks.csv: a picture is written as .png"),
         (

@@ -12,8 +12,8 @@ from pres.data.stream import EventStream
 from pres.errors import Notice, OptionError
 from pres.models import MDGNN
 from pres.models.registry import build_model
-from pres.training import batch_size as advice
-from pres.training.batch_size import Advice, find_batch_size
+from pres.training import batch_size as search
+from pres.training.batch_size import FoundBatchSize, find_batch_size
 from pres.training.config import FitConfig
 from pres.training.trainer import Trainer
 from pres.tuning.compare import try_batches
@@ -32,11 +32,11 @@ def made() -> MDGNN:
 
 @pytest.fixture(autouse=True)
 def small_probes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advice, "PROBE_EPOCHS", 1)
+    monkeypatch.setattr(search, "PROBE_EPOCHS", 1)
 
 
 def fixed_probes(monkeypatch: pytest.MonkeyPatch, aps: dict[int, float]) -> None:
-    monkeypatch.setattr(advice, "_probe", lambda make, events, config: aps[config.batch_size])
+    monkeypatch.setattr(search, "_probe", lambda make, events, config: aps[config.batch_size])
 
 
 def lost_share(size: int, train: EventStream | None = None) -> float:
@@ -51,7 +51,7 @@ def lost_share(size: int, train: EventStream | None = None) -> float:
 
 
 def test_losses_are_predicted_in_proportion_to_lost_updates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advice, "PROBED", (200, 250))
+    monkeypatch.setattr(search, "PROBED", (200, 250))
     fixed_probes(monkeypatch, {200: 0.90, 250: 0.89})
     found = find_batch_size(EVENTS, "jodie", tolerance=0.5, sizes=(200, 210, 225, 250))
     probe = EVENTS[: len(EVENTS.split().train)].split().train
@@ -67,13 +67,13 @@ def test_losses_are_predicted_in_proportion_to_lost_updates(monkeypatch: pytest.
 
 def test_a_scan_loses_steps_and_no_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     events = pres.load("synthetic", num_events=40_000)
-    monkeypatch.setattr(advice, "PROBED", (200, 1_000))
+    monkeypatch.setattr(search, "PROBED", (200, 1_000))
     fixed_probes(monkeypatch, {200: 0.90, 1_000: 0.88})
     found = find_batch_size(
         events, lambda part: build_model("jodie", part, SCAN), tolerance=0.5, preset="large", epochs=4
     )
     train = len(events.split().train)
-    probe = len(events[: min(train, advice.PROBE_EVENTS)].split().train)
+    probe = len(events[: min(train, search.PROBE_EVENTS)].split().train)
     assert set(found.lost_updates.values()) == {0.0} and "leave out no memory update" in str(found)
     assert max(found.predicted) == 1_000 and 800 in found.predicted  # 1,600 would leave an epoch 18 steps
     more_per_epoch = (1_000 - 200) / probe  # epochs have fewer events in the probe, and there is one
@@ -90,10 +90,10 @@ def test_probes_train_with_the_settings_that_will_be_trained(monkeypatch: pytest
         configs.append(config)
         return 0.9
 
-    monkeypatch.setattr(advice, "_probe", noted)
+    monkeypatch.setattr(search, "_probe", noted)
     events = pres.load("synthetic", num_events=40_000)
     model = build_model("jodie", events, SCAN)
-    chosen, line = advice.options_for(model, events, None, {"preset": "large", "epochs": 4})
+    chosen, line = search.options_for(model, events, None, {"preset": "large", "epochs": 4})
     trained = FitConfig.of(chosen)
     assert trained.batch_size == trained.events_per_step == 800 and "Weights move every 800 events" in line
     for config in configs:
@@ -111,7 +111,7 @@ def test_a_step_size_that_is_given_stays(
 ) -> None:
     fixed_probes(monkeypatch, {200: 0.90, 490: 0.8})
     model = made() if cell == "standard" else build_model("jodie", EVENTS, SCAN)
-    chosen, _ = advice.options_for(model, EVENTS, None, {"step_size": given})
+    chosen, _ = search.options_for(model, EVENTS, None, {"step_size": given})
     assert (chosen["batch_size"], chosen["step_size"]) == (200, expected)
 
 
@@ -123,28 +123,28 @@ def test_probes_are_whole_epochs_however_often_training_validates(monkeypatch: p
             super().__init__(*given)
             trained.append(self)
 
-    monkeypatch.setattr(advice, "Trainer", Noted)
+    monkeypatch.setattr(search, "Trainer", Noted)
     find_batch_size(EVENTS, lambda part: build_model("jodie", part, SCAN), validate_every=300)
     assert trained and all([done.share for done in of.history] == [1.0] for of in trained)
 
 
 def test_a_probe_that_gains_predicts_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advice, "PROBED", (200, 250))
+    monkeypatch.setattr(search, "PROBED", (200, 250))
     fixed_probes(monkeypatch, {200: 0.90, 250: 0.91})
     found = find_batch_size(EVENTS, "jodie", sizes=(250,))
     assert set(found.predicted.values()) == {0.0} and found.batch_size == 250
 
 
 def test_a_batch_size_is_found_and_trained_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Advice] = []
-    real = advice.find_batch_size
+    seen: list[FoundBatchSize] = []
+    real = search.find_batch_size
 
-    def noted(*arguments: object, **options: object) -> Advice:
+    def noted(*arguments: object, **options: object) -> FoundBatchSize:
         seen.append(real(*arguments, **options))  # type: ignore[arg-type]
         return seen[-1]
 
-    monkeypatch.setattr(advice, "find_batch_size", noted)
-    monkeypatch.setattr(advice, "PROBED", (200, 250))
+    monkeypatch.setattr(search, "find_batch_size", noted)
+    monkeypatch.setattr(search, "PROBED", (200, 250))
     with pytest.warns(Notice, match=r"auto': batches of .* Weights move every 200 events"):
         run = pres.fit(made(), EVENTS, batch_size="auto", tolerance=100.0, epochs=1)
     assert run.config["batch_size"] == seen[0].batch_size >= 200 and set(seen[0].probed) == {200, 250}

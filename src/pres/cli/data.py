@@ -25,16 +25,19 @@ def diagnose(
     sample: Annotated[
         int, typer.Option(help="Of a longer stream only the last so many events are looked at.")
     ] = 1_000_000,
-    advise: Annotated[
+    model: Annotated[
         str | None,
         typer.Option(
+            "--find-batch-size",
             help="Train this model, such as tgn, shortly, and say how large batches may be for it.",
             callback=known,
         ),
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(help="With --advise: the points of AP that larger batches may lose.  \\[default: 0.5]"),
+        typer.Option(
+            help="With --find-batch-size: the points of AP that larger batches may lose.  \\[default: 0.5]"
+        ),
     ] = None,
     png: Annotated[Path | None, typer.Option(help="Also draw the diagnosis as a picture here.")] = None,
     as_json: AsJson = False,
@@ -46,32 +49,34 @@ def diagnose(
     from pres.figure import check_png
     from pres.tuning import diagnose as run_diagnosis
 
-    if tolerance is not None and advise is None:
-        raise OptionError(f"--tolerance {tolerance:g} is for --advise: give that too, or leave it out.")
+    if tolerance is not None and model is None:
+        raise OptionError(
+            f"--tolerance {tolerance:g} is for --find-batch-size: give that too, or leave it out."
+        )
     if png is not None:
         check_png(png)
     events = open_events(source, reading)
     diagnosis = run_diagnosis(
         events, batch_size or None, ties=ties, sample=sample, progress=stderr.is_terminal
     )
-    advice = None
-    if advise is not None:
+    found = None
+    if model is not None:
         from pres.training.batch_size import TOLERANCE, find_batch_size
 
         with stoppable("stopped while probing batch sizes. Nothing is kept."):
-            advice = find_batch_size(
-                events, advise, tolerance=TOLERANCE if tolerance is None else tolerance, on_probe=say_probe
+            found = find_batch_size(
+                events, model, tolerance=TOLERANCE if tolerance is None else tolerance, on_probe=say_probe
             )
     if png is not None:
         diagnosis.save_png(png)
         say(f"picture: {png}")
     if as_json:
-        told = {"advice": None if advice is None else advice.to_dict()}
+        told = {"found_batch_size": None if found is None else found.to_dict()}
         print_json(diagnosis.to_dict() | told | {"png": None if png is None else str(png)})
     else:
         stdout.print(diagnosis.shown())
-        if advice is not None:
-            stdout.print(f"\n{plain(f'{advise} can be trained with {advice}')}", soft_wrap=True)
+        if found is not None:
+            stdout.print(f"\n{plain(f'{model} can be trained with {found}')}", soft_wrap=True)
 
 
 def datasets(as_json: AsJson = False, debug: Debug = False) -> None:

@@ -28,7 +28,7 @@ FEWEST_BATCHES = 4  # that the probe needs of a size to tell anything about it
 
 
 @dataclass(frozen=True)
-class Advice:
+class FoundBatchSize:
     """The largest batch whose predicted loss of AP is within a tolerance, and what that rests on."""
 
     batch_size: int
@@ -61,7 +61,7 @@ def find_batch_size(
     sizes: Sequence[int] = SIZES,
     on_probe: Callable[[int], None] = lambda size: None,
     **options: Any,
-) -> Advice:
+) -> FoundBatchSize:
     """Return how large a batch may be for a model on ``events``.
 
     The model is trained for two epochs on the beginning of the stream, with batches of 200, 800 and 3,200
@@ -109,7 +109,7 @@ def find_batch_size(
         probed[size] = _probe(make, probe, configs[size])
     predicted = _predicted(load, probed, load_in_probe)
     best = max(size for size in allowed if predicted[size] <= tolerance)
-    return Advice(best, tolerance, lost, probed, predicted)
+    return FoundBatchSize(best, tolerance, lost, probed, predicted)
 
 
 def options_for(
@@ -119,7 +119,7 @@ def options_for(
     options: dict[str, Any],
     on_probe: Callable[[int], None] = lambda size: None,
 ) -> tuple[dict[str, Any], str]:
-    """Return options of `fit` with the batch size that is advised for ``model``, by probes of its like.
+    """Return options of `fit` with the batch size that is found for ``model``, by probes of its like.
 
     Beside them are the words that say what was chosen.
     """
@@ -132,14 +132,14 @@ def options_for(
     tolerance = TOLERANCE if tolerance is None else tolerance
     known = torch.get_rng_state()  # that there were probes is not to change the training
     try:
-        advice = find_batch_size(
+        found = find_batch_size(
             events, lambda part: kind(part, **made_with), tolerance=tolerance, on_probe=on_probe, **given
         )
     finally:
         torch.set_rng_state(known)
-    config = _config(given, advice.batch_size, model.scans)
-    chosen = given | {"batch_size": advice.batch_size, "step_size": config.step_size}
-    return chosen, f"{advice} Weights move every {config.events_per_step:,} events."
+    config = _config(given, found.batch_size, model.scans)
+    chosen = given | {"batch_size": found.batch_size, "step_size": config.step_size}
+    return chosen, f"{found} Weights move every {config.events_per_step:,} events."
 
 
 def check_tolerance(tolerance: float | None, auto: bool) -> None:

@@ -68,8 +68,8 @@ def fit(
         if folder is not None and resume:
             options = options | {name: folder.config()[name] for name in ("batch_size", "step_size")}
         else:
-            options, advised = options_for(model, events, tolerance, options)
-            warnings.warn(f"batch_size='auto': {advised}", Notice, stacklevel=2)
+            options, found = options_for(model, events, tolerance, options)
+            warnings.warn(f"batch_size='auto': {found}", Notice, stacklevel=2)
     elif folder is not None and resume and options.get("preset") is not None:
         options = {"batch_size": folder.config()["batch_size"]} | options
     else:
