@@ -143,10 +143,11 @@ class _Attend(torch.autograd.Function):
         turned_all = torch.bmm(of_head, key.view(heads, size, -1)).view(heads * m, sum(widths))
         turned = torch.split(turned_all, widths, dim=1)
         starts, places = _per_head(slots.starts, heads, s), [part.place.repeat(heads) for part in rows]
-        asking = turned_all
+        asking = turned
         if asked.asker is not None:
-            asking = turned_all.index_select(0, _per_head(asked.asker, heads, m))
-        score = row_dots(torch.split(asking, widths, dim=1), tables, places, starts)
+            of_each = turned_all.index_select(0, _per_head(asked.asker, heads, m))
+            asking = torch.split(of_each, widths, dim=1)
+        score = row_dots(asking, tables, places, starts)
         weight = softmax(slots.pad(score.view(heads, s)), slots)
         kept = weight if keep is None else weight * keep
         packed = slots.pack(kept)
