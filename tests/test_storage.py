@@ -179,6 +179,20 @@ def test_the_file_before_is_kept(links: bool, tmp_path: Path, monkeypatch: pytes
     assert sorted(found.name for found in tmp_path.iterdir()) == ["a-previous.txt", "a.txt"]
 
 
+def test_a_file_stays_where_there_is_no_room_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_bytes(tmp_path / "a.txt", b"one")
+
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "link", full)
+    with pytest.raises(StorageError, match="no space left"):
+        keep_previous(path)
+    assert [found.name for found in tmp_path.iterdir()] == ["a.txt"] and path.read_bytes() == b"one"
+
+
 def test_a_new_folder_appears_when_it_is_whole(tmp_path: Path) -> None:
     target = tmp_path / "of" / "mine[1]"
     stale = target.with_name(f".{target.name}-{'0' * 16}")

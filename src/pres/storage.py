@@ -24,6 +24,7 @@ from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 from pres.errors import SourceNotFoundError, StorageError, UnreadableSourceError, one_line
 
 MAKING = ".making"  # the lock of a folder that is not whole yet
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 _TEMPORARY = re.compile(rf"{re.escape(MAKING)}|\..+\.[0-9a-f]{{16}}(\.[^.]*)?")  # see `write_whole`
 
 
@@ -117,8 +118,10 @@ def keep_previous(path: Path) -> None:
         beside = path.with_name(f".{previous.name}.{secrets.token_hex(8)}{path.suffix}")
         try:
             os.link(path, beside)
-        except OSError:  # a file system without links: for a moment there is only the previous one
-            beside = path
+        except OSError as error:
+            if error.errno in _NO_ROOM:  # nor would there be for what is to replace it: it stays
+                raise
+            beside = path  # a file system without links: for a moment there is only the previous one
         try:
             beside.replace(previous)
         finally:
