@@ -25,7 +25,7 @@ from pres.models.scratch import copy_of
 from pres.sampling import NegativeSampler
 from pres.serving.live import EVENTS, RESULT, STATE, UPDATES, updates_of, write_events
 from pres.serving.online import Late, Observed, OnlineModel
-from pres.storage import checksum, new_folder, sweep, take, write_json
+from pres.storage import checksum, new_folder, sweep, taken, write_json
 from pres.training.checkpoint import save_tensors
 from pres.training.folder import RunFolder
 
@@ -83,8 +83,7 @@ def update(
     """
     folder = Path(folder)
     RunFolder(folder).check_usable()
-    lock = take(folder / ".lock", folder)
-    try:
+    with taken(folder / ".lock", folder):
         for place in updates_of(folder):  # one may have got its name just before a kill
             sweep(place)
         online = OnlineModel.open(folder, device, source, late)
@@ -108,8 +107,6 @@ def update(
         for old in places:  # the memory of the newest holds all that they had
             (old / STATE).unlink(missing_ok=True)
         return done
-    finally:
-        lock.release()
 
 
 def _event_ids(table: Table, column: str | None) -> list[Hashable] | None:
