@@ -4,11 +4,13 @@ import pytest
 import torch
 
 from pres.errors import OptionError
+from pres.evaluation.scorer import BatchReading
 from pres.models import MDGNN
 from pres.models.incidences import BatchIncidences, find_incidences
 from pres.models.scratch import scratch_of
 from pres.models.sequential import sequential_memory
 from pres.sampling import TemporalBatches
+from pres.smoothing import PRES
 from tests.models.conftest import KINDS, make, random_events, stream_of
 
 VISIBILITIES = ("fresh", "batch")
@@ -52,6 +54,20 @@ def test_exact_memory_is_that_of_one_event_at_a_time(kind: str, b: int, visibili
         done += len(batch)
         assert_same_state(fast, slow)
     assert done == len(stream) and float(fast.memory.memory.std()) > 0.05
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_batches_of_one_event_are_corrected_as_the_standard_update_is(kind: str) -> None:
+    stream = stream_of(random_events(seed=4, n=150))
+    fast, slow, plain = (make(kind, stream) for _ in range(3))
+    for model in (fast, slow):
+        model.smoothing = PRES(components=1).build(model.memory)
+    for single in TemporalBatches(stream[:60], 1):
+        BatchReading(fast, single).take_in(sequential=True, follow=True)
+        BatchReading(slow, single).take_in(follow=True)
+        plain.update_state(single)
+    assert_same_state(fast, slow)
+    assert not torch.allclose(fast.memory.memory, plain.memory.memory, atol=1e-3)
 
 
 @pytest.mark.parametrize("kind", KINDS)

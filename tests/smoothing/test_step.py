@@ -9,6 +9,7 @@ import torch
 
 import pres
 from pres import PRES
+from pres.evaluation.scorer import BatchReading
 from pres.models import MDGNN
 from pres.models.registry import build_model
 from pres.sampling import NegativeSampler, TemporalBatches
@@ -157,6 +158,19 @@ def test_trackers_hold_the_transitions_of_endpoints_and_of_negatives_with_mail(k
             assert int(smoothing.trackers.n[component, node]) == len(moves)
             expected = torch.stack(moves).sum(0) if moves else torch.zeros(model.memory.dim).double()
             assert torch.allclose(sums[component, node], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_measurement_that_is_kept_moves_memory_as_without_pres(kind: str) -> None:
+    stream = stream_of(random_events(seed=4, n=60))
+    model, plain = make(kind, stream), make(kind, stream)
+    model.smoothing = PRES(keep="measured", components=1).build(model.memory)
+    for batch in TemporalBatches(stream[:40], 10):
+        BatchReading(model, batch).take_in(follow=True)
+        plain.update_state(batch)
+    assert torch.allclose(model.memory.memory, plain.memory.memory, atol=1e-12)
+    states = model.updated_memory(torch.arange(9))
+    assert not torch.allclose(states.corrected, states.kept)
 
 
 @pytest.mark.parametrize("kind", KINDS)
