@@ -1,5 +1,6 @@
 """What goes wrong is one clear line, in the words of the terminal."""
 
+import contextlib
 import io
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from polars.exceptions import PanicException
 
 from pres.cli import commands
 from pres.cli.commands import app
-from pres.cli.console import in_the_terminal, show_warning, speak_as, stderr
+from pres.cli.console import in_the_terminal, show_warning, speak_as
 from tests.cli.process import run
 from tests.waiting import PATIENCE
 
@@ -118,11 +119,8 @@ def test_names_and_numbers_that_nobody_foresaw_are_one_line(
 
 def told(arguments: list[str]) -> tuple[int, list[str]]:
     """The exit code of a command that is run in this process, and the lines of stderr."""
-    before, stderr.file = stderr.file, io.StringIO()
-    try:
-        return commands.run(arguments), stderr.file.getvalue().splitlines()
-    finally:
-        stderr.file = before
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        return commands.run(arguments), said.getvalue().splitlines()
 
 
 def test_an_error_that_nobody_foresaw_is_one_line_and_with_debug_a_traceback(

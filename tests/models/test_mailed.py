@@ -8,7 +8,7 @@ import torch
 from pres.errors import OptionError
 from pres.models import MDGNN
 from pres.nn import EdgeFeatures, GRUUpdater, IdentityEmbedding, IdentityMessage, Memory, TimeEncoding
-from tests.models.conftest import DIM, TIME, random_events, stream_of
+from tests.models.conftest import DIM, TIME, make, random_events, stream_of
 
 STREAM = stream_of(random_events(seed=3), x=torch.randn(60, 3, generator=torch.Generator().manual_seed(1)))
 
@@ -52,3 +52,17 @@ def test_a_mean_of_features_is_kept_in_mail() -> None:
     assert model(mailed=True, room=3, aggregate="mean").message.mailed
     with pytest.raises(OptionError, match=r"mailed=True to the message, and Memory\(…, feature_dim=3\)"):
         model(mailed=False, room=0, aggregate="mean")
+
+
+def test_mail_that_makes_room_in_a_mailbox_of_one_has_moved_memory_before() -> None:
+    apan = make("apan", STREAM, mailbox=1)
+    everyone, moved = torch.arange(STREAM.num_nodes), 0
+    for start in range(0, 60, 10):
+        batch = STREAM[start : start + 10]
+        before, updated = apan.memory.received(everyone), apan.updated_memory(everyone).memory
+        apan.update_state(batch)
+        got = apan.memory.received(everyone) > before
+        torch.testing.assert_close(apan.memory.read_memory(everyone[got]), updated[got])
+        endpoints = torch.isin(everyone, torch.cat([batch.src, batch.dst]))
+        moved += int((got & (before > 0) & ~endpoints).sum())
+    assert moved  # neighbours that had mail, and no event of their own
