@@ -56,13 +56,15 @@ def test_a_mean_of_features_is_kept_in_mail() -> None:
 
 def test_mail_that_makes_room_in_a_mailbox_of_one_has_moved_memory_before() -> None:
     apan = make("apan", STREAM, mailbox=1)
+    memory = apan.memory
+    assert isinstance(memory, Memory)
     everyone, moved = torch.arange(STREAM.num_nodes), 0
     for start in range(0, 60, 10):
         batch = STREAM[start : start + 10]
-        before, updated = apan.memory.received(everyone), apan.updated_memory(everyone).memory
+        before, updated = memory.received(everyone), apan.updated_memory(everyone).memory
         apan.update_state(batch)
-        got = apan.memory.received(everyone) > before
-        torch.testing.assert_close(apan.memory.read_memory(everyone[got]), updated[got])
+        got = memory.received(everyone) > before
+        torch.testing.assert_close(memory.read_memory(everyone[got]), updated[got])
         endpoints = torch.isin(everyone, torch.cat([batch.src, batch.dst]))
         moved += int((got & (before > 0) & ~endpoints).sum())
     assert moved  # neighbours that had mail, and no event of their own

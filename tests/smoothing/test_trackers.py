@@ -46,18 +46,6 @@ def test_trackers_are_mean_and_variance_of_the_history(history: list[tuple[list[
     assert trackers.tracked_share() == np.mean([bool(rows) for rows in seen.values()])
 
 
-def test_a_variance_is_never_below_zero() -> None:
-    """Of equal transitions the mean square can fall short of the squared mean by rounding."""
-    trackers = Trackers(1, 1_000, components=1)
-    same = torch.randn(1, 1_000, generator=torch.Generator().manual_seed(0))
-    for _ in range(7):
-        trackers.observe(torch.zeros(1, dtype=torch.int64), same, 0)
-    mean, square = trackers.total[0, 0] / 7, trackers.squares[0, 0] / 7
-    assert bool((square < mean.square()).any())  # or the rounding is not there to be mended
-    variance = trackers.variance(torch.zeros(1, dtype=torch.int64))
-    assert bool((variance >= 0).all()) and float(variance.max()) < 1e-5
-
-
 @given(histories())
 @settings(max_examples=30, deadline=None)
 def test_weights_by_counts_are_one_pooled_tracker(history: list[tuple[list[int], int, int]]) -> None:
