@@ -23,6 +23,16 @@ from pres.storage import (
 )
 
 
+def test_a_writer_that_makes_a_file_of_its_own_changes_no_rights(tmp_path: Path) -> None:
+    def replaced(unfinished: Path) -> None:
+        unfinished.unlink()
+        os.close(os.open(unfinished, os.O_CREAT | os.O_WRONLY, 0o600))
+
+    usual = write_whole(tmp_path / "usual.txt", lambda unfinished: unfinished.write_text("a"))
+    own = write_whole(tmp_path / "own.txt", replaced)
+    assert own.stat().st_mode == usual.stat().st_mode
+
+
 def test_a_whole_file_replaces_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")

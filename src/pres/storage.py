@@ -60,7 +60,9 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> Path:
             os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
             with suppress(OSError):  # without locks in the file system nobody sweeps what is there
                 lock.acquire(blocking=False)
+            mode = unfinished.stat().st_mode
             write(unfinished)
+            unfinished.chmod(mode)  # who writes may have put a file of its own there
             sync(unfinished)
             unfinished.replace(path)
             sync(path.parent)

@@ -104,7 +104,7 @@ def test_an_interrupted_command_says_how_to_go_on_and_does(synthetic: Path, tmp_
         (["synthetic", "--pres-option", "gain=kalman"], "gain='kalman'"),
         (["synthetic", "--tolerance", "1"], "--tolerance 1.0 is for --batch-size auto"),
         (["--resume", "nowhere", "--tolerance", "1"], "leave out tolerance"),
-        (["--resume", "nowhere", "--pres"], "leave out pres"),
+        (["--resume", "nowhere", "--pres"], "leave out --pres"),
         (["--resume", "nowhere"], "nowhere holds no run"),
         (["synthetic", "--resume", "nowhere"], "nowhere holds no run"),
         (["synthetic", "--src", "user"], "'synthetic' is a named dataset"),

@@ -275,6 +275,7 @@ def _check_resume(given: dict[str, Any], reading: dict[str, Any]) -> None:
     from pres.training.folder import MAY_CHANGE
 
     settled = (*SETTLED, *(name for name in given["flags"] if name not in (*MAY_CHANGE, "device")))
-    named = [name for name in settled if given.get(name) not in (None, [], False)] + list(reading)
+    named = [f"--{name.replace('_', '-')}" for name in settled if given.get(name) not in (None, [], False)]
+    named += ["how to read the events"] if reading else []
     if named:
         raise OptionError(f"--resume goes on with the settings of the run; leave out {', '.join(named)}.")

@@ -90,7 +90,8 @@ class GrowingStream:
             past = more.t[place - 1] if place else last[0]
             raise OptionError(
                 f"event {place + 1:,} of {len(more):,} is at {before.time_text(more.t[place].item())}, and "
-                f"that before it at {before.time_text(past.item())}. A stream grows in the order of time."
+                f"that before it at {before.time_text(past.item())}. A stream grows in the order of time: "
+                "sort the events, and leave out those it has."
             )
         for name, values in ("x", more.x), ("categories", more.categories):
             if (values is None) != (getattr(before, name) is None):

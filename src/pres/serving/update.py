@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -156,15 +157,17 @@ def _over_time(scores: LinkScores, events: EventStream) -> list[dict[str, Any]]:
 
 
 def _draw(over_time: list[dict[str, Any]], title: str, path: Path) -> None:
-    until = [part["until"] for part in over_time]
+    so_far = list(accumulate(part["events"] for part in over_time))
 
-    def panel(name: str, label: str, colour: str) -> Callable[[Axes], None]:
+    def panel(name: str, label: str, colour: str, chance: float) -> Callable[[Axes], None]:
         def draw(axes: Axes) -> None:
-            axes.plot(until, [part[name] for part in over_time], "o-", color=colour)
-            axes.set(xlabel="time", ylabel=label, ylim=(0, 1.03))
+            found = [part[name] for part in over_time]
+            axes.plot(so_far, found, "o-", color=colour)
+            axes.set(xlabel="later events so far", ylabel=label, ylim=(min(chance, *found), 1.02))
+            axes.set_xlim(left=0)
 
         return draw
 
     named = f"{title}: later events, before they were taken in"
-    mrr = panel("mrr", f"MRR among {NEGATIVES} negatives", SECOND)
-    save_panels(path, named, panel("ap", "AP", FIRST), mrr)
+    mrr = panel("mrr", f"MRR among {NEGATIVES} negatives", SECOND, chance=0)
+    save_panels(path, named, panel("ap", "AP", FIRST, chance=0.5), mrr)

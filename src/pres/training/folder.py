@@ -243,7 +243,10 @@ class RunFolder:
     def best(self) -> Tensors:
         """Return the state after the best validation so far."""
         self.check_usable()
-        return load_tensors(self.path / BEST)[0]
+        try:
+            return load_tensors(self.path / BEST)[0]
+        except UnreadableSourceError as error:
+            raise UnreadableSourceError(f"{error} {self._how_to_go_on()}") from None
 
     def best_epoch(self) -> int:
         """Return the epoch of the best validation so far."""

@@ -34,8 +34,7 @@ from pres.training.scan_step import PreparedScan, prepare_scan, train_on_scan
 from pres.training.schedules import optimiser_for, rate
 from pres.training.step import Accumulation, Prepared, arithmetic, prepare, train_on_batch
 
-# Events whose batches are prepared one after another: it gains 5 % of a step at b = 200, as what either part
-# of a step uses stays in the processor's cache.
+# Events whose batches are prepared in a row, before the first of them trains.
 AT_ONCE = 2_048
 
 

@@ -239,6 +239,7 @@ LONG = b"a,b\n" + b"".join(b"%d,%d\n" % (k, k * k % 97) for k in range(3000))
             zstandard.compress(b"a,b\n1,2,3\n"),
             ", line 2: 3 fields where the first line has 2.",
         ),
+        ("mixed.csv", b"a,b\r\n1,2\r,3\r\n", ": a row has more fields than the first one. Quote text"),
         (
             "quote.csv",
             b'a,b\n"1,2\n3,4\n',

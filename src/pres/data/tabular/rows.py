@@ -208,6 +208,8 @@ def _explain(path: Path, error: BaseException) -> str:
         return f"{path} is not UTF-8 text. Save it as UTF-8, or give it the ending of its own format."
     if "pickle" in said:
         return f"{path} is not a file of plain NumPy arrays; save them without Python objects."
+    if "found more fields" in said:
+        return f"{path}: a row has more fields than the first one. Quote text with a separator in it."
     if isinstance(error, OSError) and error.strerror is not None:
         return f"{path} cannot be read: {error.strerror.lower()}."
     return f"{path} is cut short, corrupt, or not what its ending says: {said}."
